@@ -1,0 +1,79 @@
+"""Deterministic concurrency testing of asyncio programs, made for durable workflows.
+
+Owns the public names, imported on first use; must not import a third party.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.model.errors import (
+        DeadlockError,
+        DivergenceError,
+        HarnessError,
+        TokenError,
+        UncontrolledError,
+        UsageError,
+    )
+    from harness.model.rung import Rung
+    from harness.model.scenario import Scenario, scenario
+    from harness.runtime.attempt import attempt
+    from harness.runtime.execution import execute
+    from harness.runtime.loop import ControlledLoop, LoopSettings
+    from harness.runtime.points import fault, point
+    from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ControlledLoop": "harness.runtime.loop",
+    "DeadlockError": "harness.model.errors",
+    "DivergenceError": "harness.model.errors",
+    "HarnessError": "harness.model.errors",
+    "HarnessEventLoopPolicy": "harness.runtime.policy",
+    "LoopSettings": "harness.runtime.loop",
+    "Rung": "harness.model.rung",
+    "TokenError": "harness.model.errors",
+    "UncontrolledError": "harness.model.errors",
+    "UsageError": "harness.model.errors",
+    "Scenario": "harness.model.scenario",
+    "attempt": "harness.runtime.attempt",
+    "execute": "harness.runtime.execution",
+    "fault": "harness.runtime.points",
+    "new_event_loop": "harness.runtime.policy",
+    "point": "harness.runtime.points",
+    "scenario": "harness.model.scenario",
+}
+
+__all__ = [
+    "ControlledLoop",
+    "DeadlockError",
+    "DivergenceError",
+    "HarnessError",
+    "HarnessEventLoopPolicy",
+    "LoopSettings",
+    "Rung",
+    "Scenario",
+    "TokenError",
+    "UncontrolledError",
+    "UsageError",
+    "attempt",
+    "execute",
+    "fault",
+    "new_event_loop",
+    "point",
+    "scenario",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,48 @@
+"""agent-framework: workflows that run and resume under the controlled loop.
+
+Owns what the harness knows of agent-framework; must not know searches.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, cast
+
+from harness.adapters.agent_framework.durable import Durable
+from harness.adapters.agent_framework.observe import observed
+from harness.model.registry import load_plugin, plugin_names
+
+_STORAGES = "harness.adapters.agent_framework.storages"
+_FIXES = "harness.adapters.agent_framework.fixes"
+
+
+class AgentFramework:
+    """What a search needs of a framework; one instance, ``PLUGIN``."""
+
+    def storages(self) -> tuple[str, ...]:
+        """Return the names of the registered storages."""
+        return plugin_names(_STORAGES)
+
+    def fixes(self) -> tuple[str, ...]:
+        """Return the names of the fix candidates that can be switched on."""
+        return plugin_names(_FIXES)
+
+    def make_storage(self, name: str, directory: Path) -> Any:
+        """Return a new, empty storage; raises UsageError for an unknown name."""
+        return cast(Any, load_plugin(_STORAGES, name=name, kind="storage"))(directory)
+
+    def fix(self, name: str) -> AbstractContextManager[None]:
+        """Return a context manager that applies a fix candidate to the installed framework."""
+        return cast(Any, load_plugin(_FIXES, name=name, kind="fix"))()
+
+    def observe(self) -> AbstractContextManager[None]:
+        """Return a context manager under which workflows write to the loop's journal."""
+        return observed()
+
+    def durable(self, storage: Any, *, shapes: bool) -> Durable:
+        """Return what a program runs and resumes workflows with."""
+        return Durable(storage, shapes=shapes)
+
+
+PLUGIN = AgentFramework()

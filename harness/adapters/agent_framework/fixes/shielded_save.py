@@ -1,0 +1,91 @@
+"""Fix candidate: the per-step save runs as its own task, which the sweep spares and drains.
+
+Owns the emulation, undone when the context ends; must not touch the installed files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+from agent_framework._workflows._functional import RunContext
+
+Save = Callable[[], Awaitable[None]]
+
+
+def _saves(ctx: Any) -> list[asyncio.Task[None]]:
+    """Return the run's saves in flight, oldest first."""
+    saves: list[asyncio.Task[None]] = ctx.__dict__.setdefault("_saves_in_flight", [])
+    saves[:] = [task for task in saves if not task.done()]
+    return saves
+
+
+def _shielded(ctx: Any, save: Save) -> Save:
+    """Return a callback that runs ``save`` to its end whatever happens to the step."""
+
+    async def save_in_own_task() -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(save())  # type: ignore[arg-type]
+        _saves(ctx).append(task)
+        await _wait_through_cancellation(task)
+        task.result()
+
+    return save_in_own_task
+
+
+async def _wait_through_cancellation(task: asyncio.Task[None]) -> None:
+    """Wait until ``task`` is done; deliver a cancellation that came meanwhile only then."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(asyncio.wait({task}))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+def _belongs_to(ctx: Any, task: Any, saves: list[asyncio.Task[None]]) -> bool:
+    """Return whether ``task`` is one of ``saves`` or was created under one, as storages do."""
+    while task is not None:
+        if task in saves:
+            return True
+        task = ctx._workflow_task_parents.get(task)
+    return False
+
+
+@contextlib.contextmanager
+def apply() -> Iterator[None]:
+    """Shield the per-step saves and make the sweep spare them."""
+    sweep = RunContext._cancel_workflow_tasks
+
+    async def _cancel_workflow_tasks(self: Any) -> None:
+        saves = _saves(self)
+        spared = {task for task in self._workflow_tasks if _belongs_to(self, task, saves)}
+        everything = self._workflow_tasks
+        self._workflow_tasks = everything - spared
+        try:
+            await sweep(self)
+        finally:
+            self._workflow_tasks |= everything
+        for task in saves:
+            await _wait_through_cancellation(task)
+
+    def get_callback(self: Any) -> Save | None:
+        save: Save | None = self.__dict__.get("_plain_save")
+        return None if save is None else _shielded(self, save)
+
+    def set_callback(self: Any, save: Save | None) -> None:
+        self.__dict__["_plain_save"] = save
+
+    RunContext._cancel_workflow_tasks = _cancel_workflow_tasks  # type: ignore[method-assign]
+    RunContext._on_step_completed = property(get_callback, set_callback)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        RunContext._cancel_workflow_tasks = sweep  # type: ignore[method-assign]
+        del RunContext._on_step_completed
+
+
+PLUGIN = apply

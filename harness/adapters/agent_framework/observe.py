@@ -1,0 +1,107 @@
+"""What agent-framework does, as journal events, and its tasks under their own names.
+
+Owns the patches that observe; must not judge. No patch adds a turn: what is observed is what would have run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import agent_framework._workflows._functional as functional
+from agent_framework._workflows._functional import RunContext, StepWrapper
+
+from harness.runtime.attempt import attempt
+from harness.runtime.identity import see_through
+from harness.runtime.loop import ControlledLoop
+
+# agent-framework emits these around a step's body: invoked right before it, completed right after it
+# (StepWrapper.__call__, _functional.py at 1.23.0), and bypassed instead of both when the cache has the result.
+_KINDS = {
+    "executor_invoked": "step.invoked",
+    "executor_completed": "step.completed",
+    "executor_failed": "step.failed",
+    "executor_bypassed": "step.restored",
+}
+
+
+@contextlib.contextmanager
+def observed() -> Iterator[None]:
+    """Write the events of workflows to the journal of the controlled loop that runs them."""
+    _name_tasks()
+    original = RunContext.add_event
+
+    async def add_event(self: RunContext, event: Any) -> None:
+        await original(self, event)
+        kind = _KINDS.get(event.type)
+        if kind is not None:
+            _note_step(kind, event)
+
+    RunContext.add_event = add_event  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        RunContext.add_event = original  # type: ignore[method-assign]
+
+
+def _note_step(kind: str, event: Any) -> None:
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, ControlledLoop):
+        loop.note(kind, event.executor_id, run=attempt(), call=f"{event.executor_id}{_arguments()}")
+
+
+def _arguments() -> str:
+    """Return the arguments of the step call that emits an event, such as ``(7, unit='kg')``.
+
+    Events of restored steps carry none, so they are read from the frame of ``StepWrapper.__call__``.
+    """
+    frame = sys._getframe(2)
+    while frame is not None and frame.f_code is not StepWrapper.__call__.__code__:
+        frame = frame.f_back  # type: ignore[assignment]
+    if frame is None:
+        return "()"
+    values = frame.f_locals
+    parts = [repr(value) for value in values.get("args", ())]
+    parts += [f"{key}={value!r}" for key, value in sorted(values.get("kwargs", {}).items())]
+    return f"({', '.join(parts)})"
+
+
+def _free_variable(name: str) -> Any:
+    def resolve(coro: Any) -> Any:
+        frame = coro.cr_frame
+        return None if frame is None else frame.f_locals.get(name)
+
+    return resolve
+
+
+def _step_name(coro: Any) -> str | None:
+    frame = coro.cr_frame
+    wrapper = None if frame is None else frame.f_locals.get("self")
+    return wrapper.name if isinstance(wrapper, StepWrapper) else None
+
+
+def _workflow_name(coro: Any) -> str | None:
+    frame = coro.cr_frame
+    workflow = None if frame is None else frame.f_locals.get("self")
+    return getattr(workflow, "name", None)
+
+
+def _name_tasks() -> None:
+    """See through the coroutines that agent-framework wraps around workflows and steps."""
+    see_through(StepWrapper.__call__.__code__, _step_name)
+    factory_state = getattr(functional, "_WorkflowTaskFactoryState", None)
+    if factory_state is not None:
+        for code in _nested(factory_state._create_task.__code__):
+            if code.co_name == "_tracked_coro":
+                see_through(code, _free_variable("coro"))
+    for code in _nested(inspect.unwrap(functional.FunctionalWorkflow._execute).__code__):
+        if code.co_name == "_invoke_workflow":
+            see_through(code, _workflow_name)
+
+
+def _nested(code: Any) -> list[Any]:
+    return [const for const in code.co_consts if inspect.iscode(const)]

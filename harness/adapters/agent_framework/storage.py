@@ -1,0 +1,81 @@
+"""The storage proxy: every save passes separate control points.
+
+Owns the journal of saves and the await shape around their effect; must not know which storage is inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from agent_framework import InMemoryCheckpointStorage
+
+from harness.model.errors import UsageError
+from harness.runtime.attempt import attempt
+from harness.runtime.loop import ControlledLoop
+from harness.runtime.shapes import SHAPES, Effect
+
+METHODS = ("save", "load", "list_checkpoints", "delete", "get_latest", "list_checkpoint_ids")
+
+
+class ControlledStorage:
+    """Wraps any ``CheckpointStorage``; only ``save`` is changed.
+
+    A save is *called*, its *snapshot* is taken when the storage's own save begins, it is *committed* when
+    that returns, and *acknowledged* when the caller goes on; or it is *cancelled* or *raised* in between.
+    invariant: with the shape ``as-is`` a save takes exactly the turns of the wrapped storage.
+    """
+
+    def __init__(self, inner: Any, *, shape: str = "as-is") -> None:
+        missing = [name for name in METHODS if not callable(getattr(inner, name, None))]
+        if missing:
+            raise UsageError(f"{type(inner).__name__} is no checkpoint storage: it has no {', '.join(missing)}()")
+        self.inner = inner
+        self.shape = shape
+        self._shape = SHAPES[shape]
+        self._saves = 0
+        # Of the framework's own storages only this one's save awaits nothing.
+        self._needs_loop = getattr(type(inner), "save", None) is not InMemoryCheckpointStorage.save
+
+    async def save(self, checkpoint: Any) -> Any:
+        """Save ``checkpoint`` in the await shape of this execution."""
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, ControlledLoop):
+            return await self._shape(Effect(lambda: self.inner.save(checkpoint)), "save")
+        self._saves += 1
+        name = f"save#{self._saves}"
+        run = attempt()
+        data = {"checkpoint": checkpoint.checkpoint_id, "steps": _steps_in(checkpoint)}
+        committed = False
+
+        async def effect() -> Any:
+            nonlocal committed
+            loop.note("save.snapshot", name, run=run, **data)
+            result = await self.inner.save(checkpoint)
+            committed = True
+            loop.note("save.committed", name, run=run, **data)
+            return result
+
+        task = asyncio.current_task()
+        loop.note("save.called", name, run=run, **data)
+        loop.interesting_tasks.add(task)
+        try:
+            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), name)
+        except asyncio.CancelledError:
+            loop.note("save.cancelled", name, run=run, committed=committed, **data)
+            raise
+        except Exception as error:
+            loop.note("save.raised", name, run=run, committed=committed, error=repr(error), **data)
+            raise
+        finally:
+            loop.interesting_tasks.discard(task)
+        loop.note("save.acknowledged", name, run=run, **data)
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+def _steps_in(checkpoint: Any) -> int:
+    """Return how many finished steps a functional workflow's checkpoint holds."""
+    return len(checkpoint.state.get("_step_cache", ()))

@@ -1,0 +1,142 @@
+"""From a scenario to a target: storages, patches and oracles by name.
+
+Owns the composition of a framework's adapter with a search target; must not know the command line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from harness.model.errors import UsageError
+from harness.model.registry import load_plugin, unknown
+from harness.model.rung import Rung
+from harness.model.scenario import Scenario
+from harness.runtime.execution import Session
+from harness.search.target import Oracle, Patch, Target
+
+
+class Adapter(Protocol):
+    """What a target needs of a framework."""
+
+    def storages(self) -> tuple[str, ...]: ...
+    def fixes(self) -> tuple[str, ...]: ...
+    def make_storage(self, name: str, directory: Path) -> Any: ...
+    def fix(self, name: str) -> contextlib.AbstractContextManager[None]: ...
+    def observe(self) -> contextlib.AbstractContextManager[None]: ...
+    def durable(self, storage: Any, *, shapes: bool) -> Any: ...
+
+
+def load_adapter(name: str) -> Adapter:
+    """Return the adapter called ``name``; raises UsageError when its framework is not installed."""
+    try:
+        module = importlib.import_module(f"harness.adapters.{name.replace('-', '_')}")
+    except ModuleNotFoundError as error:
+        raise UsageError(f"the adapter {name!r} needs {error.name!r}, which is not installed") from error
+    return cast(Adapter, module.PLUGIN)
+
+
+def scenario_target(
+    scenario: Scenario,
+    storage: str,
+    *,
+    fix: str = "",
+    shapes: bool | None = None,
+    rung: Rung | None = None,
+    clock: str = "increasing",
+) -> Target:
+    """Return the target of ``scenario`` on ``storage``.
+
+    Raises UsageError for a storage or a fix that does not exist.
+    """
+    adapter = load_adapter(scenario.adapter)
+    names = list(scenario.storages)
+    names += [name for name in adapter.storages() if name not in names]
+    if storage not in names:
+        raise unknown("storage", name=storage, known=names)
+    if fix and fix not in adapter.fixes():
+        raise unknown("fix", name=fix, known=adapter.fixes())
+    use_shapes = scenario.shapes if shapes is None else shapes
+    room = _Room(adapter, storage, scenario.storages.get(storage))
+
+    async def program() -> Any:
+        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes)
+        return await scenario.program(durable)
+
+    program.__name__ = scenario.name
+    setup = {
+        "scenario": scenario.name,
+        "storage": storage,
+        "shapes": "on" if use_shapes else "off",
+        "clock": clock,
+    }
+    if fix:
+        setup["fix"] = fix
+    patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(), clock_patch(clock)]
+    if fix:
+        patches.append(lambda _: adapter.fix(fix))
+    return Target(
+        name=scenario.name,
+        program=program,
+        setup=setup,
+        judges=tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in scenario.oracles),
+        rung=scenario.rung if rung is None else rung,
+        patches=tuple(patches),
+    )
+
+
+def clock_patch(model: str) -> Patch:
+    """Return a patch under which the process's clocks follow the virtual clock of each execution."""
+
+    @contextlib.contextmanager
+    def patch(session: Session) -> Iterator[None]:
+        from harness.adapters.freezegun import following_clock  # imported late: its import patches nothing, but costs
+
+        with following_clock(model) as clock:
+            session.on_begin.append(clock.begin)
+            yield
+
+    return patch
+
+
+class _Room:
+    """A directory for the length of a search, with one empty folder per execution."""
+
+    def __init__(self, adapter: Adapter, name: str, factory: Callable[[Any], Any] | None) -> None:
+        self._adapter = adapter
+        self._name = name
+        self._factory = factory
+        self._root = Path()
+        self._last: tuple[Any, Path] | None = None
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[None]:
+        with tempfile.TemporaryDirectory(prefix="harness-") as root:
+            self._root = Path(root)
+            try:
+                yield
+            finally:
+                self._forget()
+
+    def fresh_storage(self) -> Any:
+        self._forget()
+        folder = self._root / "execution"
+        folder.mkdir()
+        storage = self._factory(folder) if self._factory else self._adapter.make_storage(self._name, folder)
+        self._last = storage, folder
+        return storage
+
+    def _forget(self) -> None:
+        if self._last is None:
+            return
+        storage, folder = self._last
+        self._last = None
+        close = getattr(storage, "close", None)
+        if callable(close):
+            close()
+        shutil.rmtree(folder, ignore_errors=True)

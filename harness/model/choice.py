@@ -1,0 +1,74 @@
+"""Choice points, and the one-method interface that answers them.
+
+Owns what a scheduler sees and returns; must not know where a choice point comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order"]
+
+# Options of a "hold" choice point, in this order: rank 0, rank 1, and the early arrival.
+IN_TURN, HOLD, EARLY = 0, 1, 2
+
+
+class ChoicePoint(NamedTuple):
+    """A moment with two or more legal continuations.
+
+    kind: what is decided. ``arrival``: which op is delivered next; ``hold``: the rank of an op that was
+    just parked; ``lane``: which task runs its next turn; ``shape``: how a storage waits; ``fault``:
+    whether a failure is injected; ``order``: how sets of tasks iterate.
+    enabled: the options, default first; each has a stable ``str()`` that names it.
+    index: how many choices this execution made before.
+    now_s: virtual seconds since the execution began.
+    subject: the op concerned, or None; ``str(subject)`` names it.
+    interesting: the op belongs to a storage operation, a failure or a cancellation.
+    """
+
+    kind: ChoiceKind
+    enabled: Sequence[Any]
+    index: int
+    now_s: float
+    subject: Any = None
+    interesting: bool = False
+
+
+@runtime_checkable
+class Scheduler(Protocol):
+    """Answers choice points; it lives for one execution."""
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Pick the option that happens next.
+
+        point: at least two options, default first; ``now_s`` in virtual seconds.
+        Returns an index into ``point.enabled``. Source: Burckhardt et al., ASPLOS 2010, section 4.1.
+        """
+        ...
+
+
+class Decision(NamedTuple):
+    """One answered choice point that was not answered with its default.
+
+    index: the position among the choices of the execution. value: the option taken (> 0).
+    """
+
+    index: int
+    value: int
+    kind: ChoiceKind
+    label: str
+    option: str
+
+
+def option_label(point: ChoicePoint, value: int) -> str:
+    """Name option ``value`` of ``point`` in a form that is the same in every process."""
+    subject = "" if point.subject is None else f"{point.subject}: "
+    return f"{subject}{point.enabled[value]}"
+
+
+def point_label(point: ChoicePoint) -> str:
+    """Name a choice point by its kind and its enabled set, the same in every process."""
+    if point.subject is not None:
+        return f"{point.kind} {point.subject}"
+    return f"{point.kind} " + " | ".join(str(option) for option in point.enabled)

@@ -1,0 +1,116 @@
+"""What an execution leaves behind: its ending, its trace, its journal, and what an oracle says of it.
+
+Owns the record types; must not know the loop that fills them in.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from harness.model.rung import Rung
+from harness.model.schedule import Schedule
+
+EndingKind = Literal["returned", "raised", "deadlock", "turn-limit", "stalled", "crashed", "uncontrolled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a program ended.
+
+    value: what it returned. error: what it raised. detail: for a deadlock, a turn limit or a stalled
+    turn, who waits for what, several lines.
+    """
+
+    kind: EndingKind
+    value: Any = None
+    error: BaseException | None = None
+    detail: str = ""
+
+    def __str__(self) -> str:
+        if self.error is not None and self.kind == "raised":
+            return f"raised {type(self.error).__name__}: {self.error}"
+        return self.kind
+
+
+class Turn(NamedTuple):
+    """One entry of a trace: a turn that ran or an op that was delivered.
+
+    number: turns since the execution began. now_s: virtual seconds. lane: the task's path, or "loop".
+    what: a verb with its object, the same in every process and on every supported Python.
+    where: ``file:line``, or ""; it is shown and is no part of the digest.
+    """
+
+    number: int
+    now_s: float
+    lane: str
+    what: str
+    where: str = ""
+
+
+class Event(NamedTuple):
+    """One entry of the journal: a fact about a workflow that an oracle may judge.
+
+    kind: such as ``step.completed`` or ``save.committed``. run: ordinal of the run, 0 for the first.
+    subject: a step's or an op's name. data: details, keyed by text.
+    """
+
+    turn: int
+    now_s: float
+    kind: str
+    run: int
+    subject: str
+    data: dict[str, Any] = {}  # noqa: RUF012  (a NamedTuple default; nobody writes to it)
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken promise: the oracle's name, one sentence, the turn at which it showed."""
+
+    oracle: str
+    message: str
+    turn: int
+
+
+@dataclass(slots=True)
+class Execution:
+    """One run of one program under one scheduler.
+
+    choices: how many choice points it met. rung: the least assumption that its schedule needed.
+    inversions: pairs of sleeps (and their source lines) that completed against their deadlines.
+    abandoned: names of tasks that would not end when they were cancelled after the ending.
+    """
+
+    ending: Ending
+    schedule: Schedule
+    choices: int
+    turns: int
+    now_s: float
+    rung: Rung
+    trace: tuple[Turn, ...] = ()
+    journal: tuple[Event, ...] = ()
+    inversions: tuple[tuple[str, str], ...] = ()
+    abandoned: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    used_real_io: bool = False
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def digest_trace(trace: tuple[Turn, ...]) -> str:
+    """Return 8 hex digits that are equal for equal traces, whatever the source lines and times are."""
+    text = "\n".join(f"{turn.number} {turn.lane} {turn.what}" for turn in trace)
+    return f"{zlib.crc32(text.encode()):08x}"
+
+
+def first_difference(one: tuple[Turn, ...], other: tuple[Turn, ...]) -> tuple[str, str] | None:
+    """Return the first pair of differing entries as text, or None when the traces are equal."""
+    for first, second in zip(one, other, strict=False):
+        if (first.number, first.lane, first.what) != (second.number, second.lane, second.what):
+            return f"turn {first.number} {first.lane} {first.what}", f"turn {second.number} {second.lane} {second.what}"
+    if len(one) == len(other):
+        return None
+    longer = one if len(one) > len(other) else other
+    extra = longer[min(len(one), len(other))]
+    text = f"turn {extra.number} {extra.lane} {extra.what}"
+    return (text, "(ended)") if longer is one else ("(ended)", text)

@@ -1,0 +1,82 @@
+"""completed_steps_restored: what was finished is not executed again.
+
+Owns this one promise; must not know how a framework restores.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from harness.model.outcome import Event, Violation
+
+
+def judge(journal: Sequence[Event]) -> Violation | None:
+    """Judge: a step whose completion was visible before its run ended is not executed again on resume.
+
+    A step is one logical call: its name and arguments. A run may make equal calls: when the runs that it
+    resumes completed a call n times, its first n calls must be restored. What a run does after its end
+    (an orphan) counts for neither side.
+    """
+    parents: dict[int, int | None] = {}
+    completed: dict[int, Counter[str]] = {}
+    calls: dict[int, Counter[str]] = {}
+    first: dict[str, Event] = {}
+    ended: set[int] = set()
+    for event in journal:
+        run = event.run
+        if event.kind == "run.started":
+            parents[run] = event.data.get("resumes")
+            completed[run], calls[run] = Counter(), Counter()
+        elif event.kind == "run.ended":
+            ended.add(run)
+        elif run in ended or run not in parents or not event.kind.startswith("step."):
+            continue
+        elif event.kind == "step.completed":
+            completed[run][event.data["call"]] += 1
+            first.setdefault(event.data["call"], event)
+        elif event.kind in ("step.restored", "step.invoked"):
+            call = event.data["call"]
+            calls[run][call] += 1
+            due = _completed_before(run, call, parents=parents, completed=completed)
+            if event.kind == "step.invoked" and calls[run][call] <= due:
+                return _violation(journal, again=event, before=first[call])
+    return None
+
+
+def _completed_before(
+    run: int, call: str, *, parents: dict[int, int | None], completed: dict[int, Counter[str]]
+) -> int:
+    """Return how often the runs that ``run`` resumes completed ``call``."""
+    total, parent = 0, parents[run]
+    while parent is not None:
+        total += completed[parent][call]
+        parent = parents[parent]
+    return total
+
+
+def _violation(journal: Sequence[Event], *, again: Event, before: Event) -> Violation:
+    return Violation(
+        "completed_steps_restored",
+        f"{again.data['call']} completed in run {before.run} (turn {before.turn}) and was executed again in "
+        f"run {again.run} (turn {again.turn}){_fate(journal, before)}",
+        again.turn,
+    )
+
+
+def _fate(journal: Sequence[Event], completion: Event) -> str:
+    """Say what became of the save that followed ``completion``."""
+    save = ""
+    for event in journal:
+        if event.turn < completion.turn or event.run != completion.run:
+            continue
+        if not save and event.kind == "save.called" and event.turn == completion.turn:
+            save = event.subject
+        elif event.subject == save and event.kind in ("save.cancelled", "save.raised"):
+            verb = event.kind.removeprefix("save.")
+            when = "after its commit" if event.data.get("committed") else "before its commit"
+            return f"; its {save} was {verb} {when} (turn {event.turn})"
+    return ""
+
+
+PLUGIN = judge

@@ -1,0 +1,311 @@
+"""Arrivals: which parked ops and timers are delivered at the start of an iteration, and in which order.
+
+Owns the two disciplines, one rank per op and one index per arrival; must not know what an op stands for.
+
+Default, in both: while something is ready nothing arrives but timers that are due; when the loop is
+quiet the oldest parked op arrives, and a timer only when nothing else is parked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+from typing import TYPE_CHECKING, Any
+
+from harness.model.choice import EARLY, HOLD
+from harness.model.rung import Rung
+from harness.runtime import external
+from harness.runtime.ops import NO_MORE, ControlledTimer, Op
+
+if TYPE_CHECKING:
+    from harness.runtime.loop import ControlledLoop
+
+RANKS = ("in turn", "hold", "early")
+# Iterations of a polling program cost real time too: once it has been busy for longer than the loop's
+# patience, each iteration advances the clock by this much, so that deadlines come.
+BUSY_STEP_S = 1e-3
+WAKE_UP_S = 5e-5
+
+
+def complete_point(op: Op) -> None:
+    """Deliver a point: its future gets None."""
+    if not op.target.done():
+        op.target.set_result(None)
+
+
+def alive(op: Op) -> bool:
+    """Return whether delivering ``op`` can still have an effect."""
+    return op.kind != "point" or not op.target.done()
+
+
+def give_rank(loop: ControlledLoop, op: Op | ControlledTimer) -> None:
+    """Ask for the rank of an op that was just parked, in the ``ranks`` discipline."""
+    if loop.scheduler is None or loop.settings.discipline != "ranks":
+        return
+    value = loop.choose("hold", RANKS, subject=op, interesting=op.interesting)
+    if value == HOLD:
+        op.rank = 1
+        if isinstance(op, ControlledTimer):
+            loop.held_timers.append(op)
+    elif value == EARLY:
+        op.early = True
+        loop.early.append(op)
+
+
+def arrive(loop: ControlledLoop) -> None:
+    """Deliver what arrives at the start of this iteration."""
+    if loop.used_real_io or loop.foreign:
+        collect_foreign(loop)
+    if loop.uncontrolled is not None:
+        error, loop.uncontrolled = loop.uncontrolled, None
+        raise error
+    drop_cancelled_timers(loop)
+    if loop._stopping:  # type: ignore[attr-defined]
+        return
+    if loop.scheduler is not None and loop.settings.discipline == "indices":
+        arrive_by_index(loop)
+    else:
+        arrive_by_rank(loop)
+    if loop._ready:  # type: ignore[attr-defined]
+        return
+    if collect_foreign(loop):
+        arrive(loop)
+        return
+    loop.quiet()
+    collect_foreign(loop)
+
+
+def arrive_by_rank(loop: ControlledLoop) -> None:
+    """Deliver early arrivals; when the loop is quiet, deliver the op of the lowest rank."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    if loop.early:
+        deliver_early(loop)
+    while not ready:
+        loop.busy = 0
+        if not deliver_next(loop):
+            return
+    if loop.parked or loop._scheduled:  # type: ignore[attr-defined]
+        be_fair(loop)
+
+
+def deliver_early(loop: ControlledLoop) -> None:
+    """Deliver the early arrivals; an early timer still waits for earlier deadlines."""
+    waiting, loop.early = loop.early, []
+    for op in waiting:
+        if isinstance(op, Op):
+            if op in loop.parked:
+                deliver_op(loop, op)
+        elif op._scheduled and not op._cancelled:
+            if op in enabled_timers(loop):
+                deliver_timer(loop, op)
+            else:
+                loop.early.append(op)
+
+
+def deliver_next(loop: ControlledLoop) -> bool:
+    """Deliver what comes next on a quiet loop; return False when there is nothing at all."""
+    parked = loop.parked
+    if parked and not all(map(alive, parked)):
+        parked[:] = filter(alive, parked)
+    op = min(parked, key=lambda op: op.rank) if parked else None
+    if op is not None and op.rank == 0:
+        deliver_op(loop, op)
+        return True
+    timer = next_timer(loop)
+    if timer is None and op is None:
+        return False
+    if timer is None or (op is not None and op.rank <= timer.rank):
+        assert op is not None
+        deliver_op(loop, op)
+        return True
+    if loop.used_real_io or loop.foreign_threads():
+        # With I/O outstanding, virtual time follows real time: it never jumps ahead of an answer.
+        wait_s = timer._when - loop.time()
+        if wait_s > 0 and external.wait_outside(loop, timeout_s=wait_s):
+            return True
+    horizon = wake_up_time(loop, timer)
+    deliver_timer(loop, timer)
+    while timers := loop._scheduled:  # type: ignore[attr-defined]
+        head = timers[0]
+        if head._when >= horizon or head.rank or head._cancelled:
+            break
+        deliver_timer(loop, head)
+    return True
+
+
+def wake_up_time(loop: ControlledLoop, timer: ControlledTimer) -> float:
+    """Return when stock asyncio would wake for ``timer``; timers due before that arrive together with it.
+
+    epoll rounds a timeout up to the millisecond (selectors.EpollSelector.select), and waking takes a while.
+    """
+    return loop.time() + math.ceil((timer._when - loop.time()) * 1000) / 1000 + WAKE_UP_S
+
+
+def next_timer(loop: ControlledLoop) -> ControlledTimer | None:
+    """Return the timer that a quiet loop delivers next: the lowest rank, then the earliest deadline."""
+    timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
+    if not timers:
+        return None
+    if not loop.held_timers:
+        return timers[0]
+    loop.held_timers = [timer for timer in loop.held_timers if timer._scheduled and not timer._cancelled]
+    return min(enabled_timers(loop), key=lambda timer: timer.rank, default=None)
+
+
+def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
+    """Return the timers that may be delivered now, by deadline.
+
+    Rung exact: only the earliest. From latency on: sleeps in any order, other timers by deadline.
+    """
+    timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
+    if not timers:
+        return []
+    if loop.settings.rung < Rung.LATENCY or len(timers) == 1:
+        return timers[:1]
+    found: list[ControlledTimer] = []
+    met_deadline = False
+    first = timers[0]
+    for timer in sorted(timers, key=lambda timer: (timer is not first, timer._when, timer.number)):
+        if timer._cancelled:
+            continue
+        if timer.sleep or not met_deadline:
+            found.append(timer)
+        met_deadline = met_deadline or not timer.sleep
+    return found
+
+
+def drop_cancelled_timers(loop: ControlledLoop) -> None:
+    """Remove cancelled timers from the head of the heap, as stock asyncio does."""
+    timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    while timers and timers[0]._cancelled:
+        loop._timer_cancelled_count -= 1  # type: ignore[attr-defined]
+        heapq.heappop(timers)._scheduled = False
+
+
+def deliver_op(loop: ControlledLoop, op: Op) -> None:
+    """Take ``op`` out of what is parked and let it arrive."""
+    loop.parked.remove(op)
+    if loop.tracing:
+        loop.record("loop", f"deliver {op}", op.site)
+    if op.kind == "turn":
+        loop.needs(Rung.RELAXED)
+    op.deliver(op)
+
+
+def deliver_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
+    """Move the clock and put ``timer`` in the ready queue, with all timers of exactly its deadline."""
+    timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    if timer is timers[0]:
+        heapq.heappop(timers)
+        loop.advance_to(timer._when)
+    else:
+        overtake(loop, timer)
+    release_timer(loop, timer)
+    while timers and timers[0]._when == timer._when and not timers[0].rank:
+        release_timer(loop, heapq.heappop(timers))
+
+
+def release_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
+    """Append a timer that left the heap to the ready queue."""
+    timer._scheduled = False
+    if loop.tracing and not timer._cancelled:
+        loop.record("loop", f"deliver {timer}", timer.site)
+    loop._ready.append(timer)  # type: ignore[attr-defined]
+    drop_cancelled_timers(loop)
+
+
+def overtake(loop: ControlledLoop, timer: ControlledTimer) -> None:
+    """Take a timer that is not the earliest out of the heap, and note which sleeps it assumes to be work."""
+    timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    timers.remove(timer)
+    heapq.heapify(timers)
+    # Deadlines that are no sleeps hold the clock back: it never passes one that was not delivered.
+    loop.advance_to(min([timer._when, *(other._when for other in timers if not other.sleep and not other._cancelled)]))
+    passed = [other for other in timers if other._when < timer._when and not other._cancelled]
+    if passed:
+        loop.needs(Rung.LATENCY)
+    if loop.tracing:
+        loop.inversions.extend((describe(timer), describe(other)) for other in passed)
+
+
+def describe(timer: ControlledTimer) -> str:
+    """Name a timer with its source line."""
+    return f"{timer} at {timer.site}" if timer.site else str(timer)
+
+
+def be_fair(loop: ControlledLoop) -> None:
+    """Let the oldest parked op in when a polling program keeps the loop from ever being quiet."""
+    loop.busy += 1
+    if loop.busy <= loop.settings.patience:
+        return
+    loop.offset_s += BUSY_STEP_S
+    ready = [op for op in loop.parked if not op.rank and alive(op)]
+    if ready:
+        loop.busy = 0
+        deliver_op(loop, ready[0])
+        return
+    deliver_due(loop)
+
+
+def deliver_due(loop: ControlledLoop) -> None:
+    """Deliver the timers whose deadline has passed while the loop was busy."""
+    timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    while timers and timers[0]._when <= loop.time() and not timers[0].rank:
+        deliver_timer(loop, timers[0])
+        drop_cancelled_timers(loop)
+
+
+def arrive_by_index(loop: ControlledLoop) -> None:
+    """Ask, arrival after arrival, what is delivered next, until the answer is "no more"."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    horizon = -math.inf
+    if ready:
+        be_fair(loop)
+    else:
+        loop.busy = 0
+    while True:
+        loop.parked[:] = filter(alive, loop.parked)
+        drop_cancelled_timers(loop)
+        timers = enabled_timers(loop)
+        enabled: list[Any] = [*loop.parked, *timers]
+        if not enabled:
+            return
+        if ready:
+            due = bool(timers) and timers[0]._when < horizon
+            enabled = [timers[0], NO_MORE, *loop.parked, *timers[1:]] if due else [NO_MORE, *enabled]
+        index = loop.choose("arrival", enabled) if len(enabled) > 1 else 0
+        option = enabled[index]
+        if option is NO_MORE:
+            return
+        if isinstance(option, Op):
+            deliver_op(loop, option)
+            continue
+        if not ready:
+            horizon = wake_up_time(loop, option)
+        deliver_timer(loop, option)
+
+
+def collect_foreign(loop: ControlledLoop) -> bool:
+    """Turn callbacks of foreign threads and ready files into parked ops; return whether there were any."""
+    selector: Any = loop._selector  # type: ignore[attr-defined]
+    before = len(loop.parked)
+    if loop.used_real_io and selector.watching and not loop._stopping:  # type: ignore[attr-defined]
+        ready: Any = loop._ready  # type: ignore[attr-defined]
+        mark = len(ready)
+        loop._process_events(selector.select(0))  # type: ignore[attr-defined]
+        for handle in [ready.pop() for _ in range(len(ready) - mark)][::-1]:
+            park_handle(loop, handle, name="io")
+    while loop.foreign:
+        park_handle(loop, loop.foreign.popleft(), name="thread")
+    loop.foreign_arrived.clear()
+    return len(loop.parked) > before
+
+
+def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str) -> None:
+    """Park a callback from outside; delivering it puts it in the ready queue."""
+
+    def deliver(op: Op) -> None:
+        loop._ready.append(op.target)  # type: ignore[attr-defined]
+
+    loop.park_op(Op(loop, name, kind="arrival", deliver=deliver, target=handle))

@@ -1,0 +1,185 @@
+"""Executions: one run of one program under one scheduler, from a fresh loop to its ending as data.
+
+Owns the life of the loop and what is left after it; must not know searches and oracles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from harness.model.choice import Scheduler
+from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
+from harness.model.outcome import Ending, Execution, digest_trace
+from harness.model.schedule import Schedule
+from harness.runtime import entropy, watchdog
+from harness.runtime.clock import real_time
+from harness.runtime.identity import path_of
+from harness.runtime.loop import ControlledLoop, LoopSettings
+from harness.runtime.waits import live_tasks
+
+Program = Callable[[], Coroutine[Any, Any, Any]]
+
+DEFAULT_TURN_LIMIT = 100_000
+# What is left after an ending gets this many turns to unwind; the rest is abandoned by name.
+CLEANUP_TURNS = 10_000
+# Leftover coroutines form cycles; they are collected where their noise is kept from the user.
+COLLECT_EVERY = 200
+
+
+class Session:
+    """The patches that many executions share; see ``open_session``."""
+
+    def __init__(self) -> None:
+        self.executions = 0
+        self.on_begin: list[Callable[[ControlledLoop], None]] = []
+
+
+@contextlib.contextmanager
+def open_session(session: Session | None = None) -> Iterator[Session]:
+    """Prepare the process for executions, once per search: seeded entropy and the watchdog."""
+    with entropy.seeded_entropy(), watchdog.watched():
+        yield session or Session()
+
+
+def execute(
+    program: Program,
+    scheduler: Scheduler | None = None,
+    *,
+    settings: LoopSettings | None = None,
+    session: Session | None = None,
+    setup: Mapping[str, str] | None = None,
+    on_end: Callable[[ControlledLoop, Ending], Any] | None = None,
+) -> Execution:
+    """Run ``program`` once and return how it went.
+
+    program: makes the coroutine to run. scheduler: answers the choice points; None for the default
+    order. on_end: called at the ending, before anything that is left over is cancelled; what it returns
+    is in ``notes["on_end"]``.
+    Raises nothing of the program's own: how it ended is data. KeyboardInterrupt passes through.
+    """
+    settings = settings or LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+    entropy.reseed()
+    loop = ControlledLoop(scheduler, settings=settings)
+    abandoned: tuple[str, ...] = ()
+    if session is not None:
+        for begin in session.on_begin:
+            begin(loop)
+    try:
+        ending = _run(loop, program)
+        turns, now_s = loop.turn, loop.time()
+        note = None if on_end is None else on_end(loop, ending)
+        trace, journal = tuple(loop.trace), tuple(loop.journal)
+        choices, decisions, rung = loop.choices, tuple(loop.decisions), loop.rung
+        inversions = tuple(loop.inversions)
+        abandoned = _clean_up(loop)
+    finally:
+        watchdog.attend(None)
+        _close(loop)
+    if session is not None:
+        session.executions += 1
+        if session.executions % COLLECT_EVERY == 0:
+            collect()
+    schedule = Schedule(
+        decisions=decisions,
+        rung=settings.rung,
+        discipline=settings.discipline,
+        setup=setup or {},
+        digest=digest_trace(trace) if settings.tracing else "",
+    )
+    return Execution(
+        ending=ending,
+        schedule=schedule,
+        choices=choices,
+        turns=turns,
+        now_s=now_s,
+        rung=rung,
+        trace=trace,
+        journal=journal,
+        inversions=inversions,
+        abandoned=abandoned,
+        used_real_io=loop.used_real_io,
+        notes={} if note is None else {"on_end": note},
+    )
+
+
+def _run(loop: ControlledLoop, program: Program) -> Ending:
+    """Run the program to its ending."""
+    watchdog.attend(loop)
+    try:
+        value = loop.run_until_complete(program())
+    except DeadlockError as error:
+        return Ending("deadlock", error=error, detail=str(error))
+    except TurnLimitError as error:
+        return Ending("turn-limit", error=error, detail=str(error))
+    except UncontrolledError as error:
+        return Ending("uncontrolled", error=error, detail=str(error))
+    except StalledError as error:
+        return Ending("stalled", error=error, detail=str(error))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        if loop.stalled:
+            return Ending("stalled", error=error, detail=loop.stalled)
+        return Ending("raised", error=error)
+    if loop.stalled:
+        return Ending("stalled", detail=loop.stalled)
+    return Ending("returned", value=value)
+
+
+def _clean_up(loop: ControlledLoop) -> tuple[str, ...]:
+    """Cancel what is left, as ``asyncio.run`` does, in default order; return what would not end."""
+    loop.scheduler = None
+    loop.tracing = False
+    loop.parked_rest()
+    left = live_tasks(loop)
+    generators = loop._asyncgens  # type: ignore[attr-defined]
+    if not left and not generators and not loop.parked:
+        return ()
+    loop.settings = replace(loop.settings, turn_limit=loop.turn + CLEANUP_TURNS, external_wait_s=0.05)
+    loop.set_exception_handler(lambda _loop, _context: None)
+    for task in left:
+        task.cancel()
+    for work in (lambda: _gather(left), loop.shutdown_asyncgens, lambda: _drain(loop)):
+        with contextlib.suppress(Exception, StalledError, asyncio.CancelledError):
+            loop.run_until_complete(work())
+    return tuple(path_of(loop, task) for task in live_tasks(loop) if task in left)
+
+
+async def _gather(tasks: list[Any]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+async def _drain(loop: ControlledLoop) -> None:
+    """Let jobs that were submitted finish, as ``shutdown_default_executor`` does."""
+    while any(op.kind == "job" for op in loop.parked):
+        await loop.park("drain")
+
+
+def _close(loop: ControlledLoop) -> None:
+    """Close the loop; what it abandons must not warn later, in another execution."""
+    for task in live_tasks(loop):
+        task._log_destroy_pending = False
+    loop.parked.clear()
+    loop.early.clear()
+    if loop.is_running():
+        return
+    loop.close()
+
+
+def collect() -> None:
+    """Collect what closed executions left, silently: their coroutines may misbehave outside their context."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gc.collect()
+
+
+def elapsed_s(since: float) -> float:
+    """Return real seconds since ``since``, a value of ``real_time()``."""
+    return real_time() - since

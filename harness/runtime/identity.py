@@ -1,0 +1,117 @@
+"""Who is who in an execution: task and future numbers, and paths made of coroutine names.
+
+Owns the numbering and the ``parent/child#n`` names; must not know scheduling.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from types import CodeType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from harness.runtime.loop import ControlledLoop
+
+# A resolver looks at a wrapper coroutine and returns the coroutine or the name that it stands for,
+# or None when it cannot tell. It may be called before the coroutine was started.
+Resolver = Callable[[Any], "Coroutine[Any, Any, Any] | str | None"]
+
+_resolvers: dict[CodeType, Resolver] = {}
+
+
+def see_through(code: CodeType, resolver: Resolver) -> None:
+    """Name tasks by what ``resolver`` finds inside coroutines that run ``code``.
+
+    Used by adapters, so that a step is called by its own name and not by its framework's wrapper.
+    """
+    _resolvers[code] = resolver
+
+
+def coroutine_name(coro: Any) -> str:
+    """Return the plain name of ``coro``, seen through the wrappers that adapters registered."""
+    for _ in range(8):  # wrappers nest a few levels; a cycle must not hang us
+        resolver = _resolvers.get(getattr(coro, "cr_code", None))  # type: ignore[arg-type]
+        found = None if resolver is None else resolver(coro)
+        if found is None:
+            break
+        if isinstance(found, str):
+            return found
+        coro = found
+    return getattr(coro, "__name__", type(coro).__name__)
+
+
+class Birth(NamedTuple):
+    """How a task came to be: the number of its parent (-1: none) and its coroutine's name."""
+
+    parent: int
+    name: str
+
+
+class ControlledTask(asyncio.Task[Any]):
+    """An ``asyncio.Task`` that hashes by creation number.
+
+    Sets of tasks then iterate the same way in every process: agent-framework 1.23.0 keeps its tasks in
+    a set and cancels from it, and ``TaskGroup`` does the same.
+    """
+
+    number: int
+    hash_value: int
+
+    def __init__(self, coro: Any, *, loop: ControlledLoop, **kwargs: Any) -> None:
+        parent = asyncio.current_task(loop)
+        births = loop.births
+        self.number = len(births)
+        # The mask is a choice of the search: stock asyncio leaves the order of such a set open.
+        self.hash_value = self.number ^ loop.set_order_mask
+        births.append(Birth(getattr(parent, "number", -1), coroutine_name(coro)))
+        if kwargs.get("name") is None:
+            # Default names count per process; ours count per loop.
+            kwargs["name"] = f"Task-{self.number + 1}"
+        super().__init__(coro, loop=loop, **kwargs)
+
+    def __hash__(self) -> int:
+        return self.hash_value
+
+
+class ControlledFuture(asyncio.Future[Any]):
+    """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
+
+    def __hash__(self) -> int:
+        try:
+            return self._harness_number
+        except AttributeError:
+            loop: Any = self.get_loop()
+            loop.hashed_futures += 1
+            self._harness_number: int = loop.hashed_futures
+            return self._harness_number
+
+
+def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:
+    """Create a task; this is the factory that frameworks find on the loop and wrap."""
+    return ControlledTask(coro, loop=loop, **kwargs)
+
+
+def task_path(births: list[Birth], number: int) -> str:
+    """Return ``parent/child#n`` for task ``number``; the root task is left out of its children's paths.
+
+    ``#n`` is written from the second sibling of one name on: ``done``, ``done#2``.
+    """
+    parts: list[str] = []
+    while number >= 0:
+        birth = births[number]
+        ordinal = 1 + sum(1 for other in births[:number] if other == birth)
+        if birth.parent >= 0 or not parts:
+            parts.append(birth.name if ordinal == 1 else f"{birth.name}#{ordinal}")
+        number = birth.parent
+    return "/".join(reversed(parts))
+
+
+def path_of(loop: Any, task: Any) -> str:
+    """Return the path of any task: ours by number, a foreign one by its coroutine's name."""
+    if task is None:
+        return "loop"
+    number = getattr(task, "number", None)
+    if number is None:
+        return coroutine_name(task.get_coro()) if hasattr(task, "get_coro") else type(task).__name__
+    return task_path(loop.births, number)

@@ -1,0 +1,180 @@
+"""The observed batch: tracing, debug mode, and the relaxed orders of lanes.
+
+Owns how one batch of ready callbacks runs when someone watches or reorders it; must not know arrivals.
+
+A lane is one task's turns. In a relaxed schedule only runs of consecutive task turns are permuted: no turn
+overtakes a plain callback, and plain callbacks keep their order, on which asyncio's own transports rely.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from harness.model.rung import Rung
+from harness.runtime.clock import real_time
+from harness.runtime.identity import path_of
+from harness.runtime.ops import Op, caller_site
+from harness.runtime.waits import current_line
+
+if TYPE_CHECKING:
+    from harness.runtime.loop import ControlledLoop
+
+LANE_RANKS = ("in turn", "hold")
+# No scheduler may starve a lane for ever: one that was passed over this often runs next.
+MAX_PASSED_OVER = 200
+
+_Task: Any = asyncio.Task
+_PYTHON_TURNS = {
+    getattr(asyncio.tasks._PyTask, name, None)  # type: ignore[attr-defined]
+    for name in ("_PyTask__step", "_Task__step", "_PyTask__wakeup", "_Task__wakeup", "_Task__eager_start")
+}
+
+
+def turn_task(handle: asyncio.Handle) -> Any:
+    """Return the task whose turn ``handle`` is, or None for a plain callback."""
+    callback: Any = handle._callback  # type: ignore[attr-defined]
+    if type(callback).__name__ == "TaskStepMethWrapper":
+        return callback.__self__
+    if isinstance(callback, types.BuiltinMethodType):
+        return callback.__self__ if callback.__name__ == "task_wakeup" else None
+    if isinstance(callback, types.MethodType) and callback.__func__ in _PYTHON_TURNS:
+        return callback.__self__
+    return None
+
+
+def run_batch(loop: ControlledLoop) -> None:
+    """Run what was ready when the iteration began, with the lanes in the order that the scheduler chooses."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    relaxed = loop.settings.rung is Rung.RELAXED and loop.scheduler is not None
+    by_index = relaxed and loop.settings.discipline == "indices"
+    by_rank = relaxed and not by_index
+    for left in range(len(ready), 0, -1):
+        if not ready:  # a held turn left the queue
+            return
+        if by_index:
+            bring_forward(loop, ready, left)
+        handle = ready.popleft()
+        if handle._cancelled:
+            continue
+        task = turn_task(handle)
+        if by_rank and task is not None and hold_turn(loop, handle, task):
+            continue
+        loop.turn += 1
+        if loop.tracing:
+            run_traced(loop, handle, task)
+        else:
+            handle._run()
+
+
+def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
+    """Move the chosen lane of the run of task turns at the head of the queue to its front."""
+    run: list[Any] = []
+    for handle in ready:
+        task = None if handle._cancelled else turn_task(handle)
+        if task is None:
+            break
+        run.append(Lane(loop, task))
+    if len(run) < 2:
+        return
+    passed = loop.passed_over
+    first = run[0].task
+    if passed.get(first, 0) >= MAX_PASSED_OVER:
+        passed.pop(first)
+        return
+    index = loop.choose("lane", run, subject=None)
+    if not index:
+        passed.pop(first, None)
+        return
+    loop.needs(Rung.RELAXED)
+    for lane in islice(run, index):
+        passed[lane.task] = passed.get(lane.task, 0) + 1
+    handle = ready[index]
+    del ready[index]
+    ready.appendleft(handle)
+
+
+class Lane:
+    """An option of a ``lane`` choice point: one task whose next turn is ready."""
+
+    __slots__ = ("loop", "task")
+
+    def __init__(self, loop: ControlledLoop, task: Any) -> None:
+        self.loop = loop
+        self.task = task
+
+    def __str__(self) -> str:
+        return path_of(self.loop, self.task)
+
+
+def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
+    """Ask whether this lane waits; a held turn is parked until the others have nothing left to do."""
+    if handle in loop.released:
+        loop.released.remove(handle)
+        return False
+    interesting = task in loop.interesting_tasks
+    lane = Lane(loop, task)
+    if not loop.choose("hold", LANE_RANKS, subject=lane, interesting=interesting):
+        return False
+
+    def deliver(op: Op) -> None:
+        loop.released.append(op.target)
+        loop._ready.append(op.target)  # type: ignore[attr-defined]
+
+    op = Op(loop, "turn", kind="turn", deliver=deliver, target=handle)
+    op.owner = task
+    op.rank = 1
+    loop.parked.append(op)
+    if loop.tracing:
+        loop.record(str(lane), "held", current_line(task))
+    return True
+
+
+def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
+    """Run one turn and record who ran and what came of it."""
+    number, now_s = loop.turn, loop.time()
+    if task is None:
+        callback: Any = handle._callback
+        name = getattr(callback, "__qualname__", type(callback).__name__)
+        loop.record("loop", f"call {name}")
+        handle._run()
+        return
+    lane = path_of(loop, task)
+    before = current_line(task)
+    mark = len(loop.trace)
+    handle._run()
+    what = "waits"
+    where = current_line(task) or before
+    if task.done():
+        if task.cancelled():
+            what = "is cancelled"
+        elif (error := task._exception) is not None:
+            what = f"raises {type(error).__name__}"
+        else:
+            what = "returns"
+    loop.trace.insert(mark, loop.entry(lane, what, where, number=number, now_s=now_s))
+
+
+def run_batch_in_debug_mode(loop: ControlledLoop) -> None:
+    """Run a batch as stock asyncio does in debug mode: slow callbacks are logged, in real seconds."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    for _ in range(len(ready)):
+        handle = ready.popleft()
+        if handle._cancelled:
+            continue
+        loop.turn += 1
+        loop._current_handle = handle  # type: ignore[attr-defined]
+        began = real_time()
+        try:
+            handle._run()
+        finally:
+            loop._current_handle = None  # type: ignore[attr-defined]
+        took = real_time() - began
+        if took >= loop.slow_callback_duration:
+            name = asyncio.base_events._format_handle(handle)  # type: ignore[attr-defined]
+            asyncio.log.logger.warning("Executing %s took %.3f seconds", name, took)
+
+
+__all__ = ["Lane", "caller_site", "run_batch", "run_batch_in_debug_mode", "turn_task"]

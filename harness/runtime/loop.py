@@ -1,0 +1,300 @@
+"""The controlled event loop: a real asyncio loop whose every choice a scheduler answers.
+
+Owns the iteration, virtual time and the ops that are parked; must not know searches, oracles or frameworks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import heapq
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.model.choice import ChoiceKind, ChoicePoint, Decision, Scheduler, option_label
+from harness.model.errors import DeadlockError, TurnLimitError, UncontrolledError
+from harness.model.outcome import Event, Turn
+from harness.model.rung import Rung
+from harness.model.schedule import Discipline
+from harness.runtime import arrivals, external, jobs, lanes
+from harness.runtime.clock import TICK_S
+from harness.runtime.identity import Birth, ControlledFuture, ControlledTask, make_task
+from harness.runtime.ops import ControlledTimer, Op, caller_site
+from harness.runtime.waits import describe_waits
+
+# Masks for the iteration order of sets of tasks: creation order first, then three others.
+SET_ORDERS = (0, 7, 5, 3)
+
+_SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    """How a controlled loop behaves.
+
+    rung: the highest assumption that the scheduler may use. turn_limit: turns until the execution ends,
+    0 for none. patience: iterations without a pause after which a parked op arrives all the same, so that
+    a polling task starves nobody. external_wait_s: real seconds to wait for a foreign thread.
+    """
+
+    rung: Rung = Rung.LATENCY
+    discipline: Discipline = "ranks"
+    turn_limit: int = 0
+    patience: int = 128
+    allow_real_io: bool = False
+    external_wait_s: float = 1.5
+    tracing: bool = False
+
+
+class ControlledLoop(asyncio.SelectorEventLoop):
+    """A selector event loop that decides every order that stock asyncio leaves open.
+
+    scheduler: answers choice points; None means the default option everywhere.
+    """
+
+    def __init__(self, scheduler: Scheduler | None = None, *, settings: LoopSettings | None = None) -> None:
+        settings = settings or LoopSettings()
+        self.settings = settings
+        self.scheduler = scheduler
+        self.tracing = settings.tracing
+        self.trace: list[Turn] = []
+        self.births: list[Birth] = []
+        self.hashed_futures = 0
+        self.turn = 0
+        self.offset_s = 0.0
+        self.choices = 0
+        self.decisions: list[Decision] = []
+        self.rung = Rung.EXACT
+        self.inversions: list[tuple[str, str]] = []
+        self.parked: list[Op] = []  # invariant: sorted by age; only park() appends
+        self.held_timers: list[ControlledTimer] = []
+        self.early: list[Op | ControlledTimer] = []
+        self.journal: list[Event] = []
+        self.scratch: dict[str, Any] = {}  # what adapters keep for the length of an execution
+        self.passed_over: dict[Any, int] = {}
+        self.released: list[asyncio.Handle] = []
+        self.interesting_tasks: set[Any] = set()
+        self.busy = 0  # iterations since the loop was last quiet
+        self.used_real_io = False
+        self.foreign: deque[asyncio.Handle] = deque()
+        self.foreign_arrived = threading.Event()
+        self.uncontrolled: UncontrolledError | None = None
+        self.stalled = ""
+        self._op_number = 0
+        self._threads_at_start: frozenset[int] | None = None
+        self._ssock: Any = None
+        self._csock: Any = None
+        self._opening_pipe = False
+        super().__init__(external.LazySelector(self._selector_opened))
+        self._clock_resolution = TICK_S / 1000
+        self._observed = settings.tracing or settings.rung is Rung.RELAXED
+        self.set_order_mask = 0
+        if scheduler is not None:
+            self.set_order_mask = SET_ORDERS[self.choose("order", SET_ORDERS)]
+        self.set_task_factory(make_task)
+
+    # -- choices ---------------------------------------------------------------------------------
+
+    def choose(self, kind: ChoiceKind, enabled: Any, *, subject: Any = None, interesting: bool = False) -> int:
+        """Ask the scheduler; ``enabled`` has at least two options, default first."""
+        if self.scheduler is None:
+            return 0
+        point = ChoicePoint(kind, enabled, self.choices, self.time(), subject, interesting)
+        value = self.scheduler.choose(point)
+        if value:
+            label = option_label(point, value) if self.tracing else ""
+            self.decisions.append(Decision(self.choices, value, kind, str(subject or ""), label))
+        self.choices += 1
+        return value
+
+    def record(self, lane: str, what: str, where: str = "") -> None:
+        """Append to the trace."""
+        self.trace.append(self.entry(lane, what, where, number=self.turn, now_s=self.time()))
+
+    def entry(self, lane: str, what: str, where: str, *, number: int, now_s: float) -> Turn:
+        """Return a trace entry."""
+        return Turn(number, now_s, lane, what, where)
+
+    def note(self, kind: str, subject: str, *, run: int, **data: Any) -> None:
+        """Append a fact to the journal."""
+        self.journal.append(Event(self.turn, self.time(), kind, run, subject, data))
+        if self.tracing:
+            self.record(f"run {run}", f"{kind} {subject}")
+
+    def next_op_number(self) -> int:
+        """Return a number that grows with the age of ops."""
+        self._op_number += 1
+        return self._op_number
+
+    def needs(self, rung: Rung) -> None:
+        """Note that this schedule assumes ``rung``."""
+        if rung > self.rung:
+            self.rung = rung
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Return virtual seconds: they move when a timer is delivered, and one microsecond per turn."""
+        return self.offset_s + self.turn * TICK_S
+
+    def advance_to(self, when: float) -> None:
+        """Move the clock to ``when``, never backwards."""
+        offset = when - self.turn * TICK_S
+        if offset > self.offset_s:
+            self.offset_s = offset
+
+    # -- parking ---------------------------------------------------------------------------------
+
+    def park(self, name: str, *, interesting: bool = False) -> asyncio.Future[None]:
+        """Park a point called ``name`` for the current task and return the future that it completes."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self)
+        self.park_op(
+            Op(self, name, kind="point", deliver=arrivals.complete_point, target=future, interesting=interesting)
+        )
+        return future
+
+    def park_op(self, op: Op) -> None:
+        """Add ``op`` to what may be delivered next, and give it its rank."""
+        self.parked.append(op)
+        arrivals.give_rank(self, op)
+
+    def parked_rest(self) -> None:
+        """Put what is held in turn again: what is left after an ending runs in default order."""
+        for op in self.parked:
+            op.rank = 0
+        for timer in self.held_timers:
+            timer.rank = 0
+        self.held_timers.clear()
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
+        """Schedule ``callback`` at virtual time ``when``, as stock asyncio does, and give it a rank."""
+        if when is None:
+            raise TypeError("when cannot be None")
+        self._check_closed()  # type: ignore[attr-defined]
+        if self.get_debug():
+            self._check_thread()  # type: ignore[attr-defined]
+            self._check_callback(callback, "call_at")  # type: ignore[attr-defined]
+        timer = ControlledTimer(when, callback, args, self, context)
+        timer.number = self.next_op_number()
+        timer.owner = asyncio.current_task(self) if asyncio._get_running_loop() is self else None
+        timer.sleep = callback is _SLEEP_CALLBACK
+        timer.delay = when - self.time()
+        timer.rank = 0
+        timer.early = timer.interesting = False
+        timer.site = caller_site(sys._getframe(1)) if self.tracing else ""
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
+        timer._scheduled = True
+        arrivals.give_rank(self, timer)
+        return timer
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+        """Park ``func`` as a job that runs inline when it is delivered."""
+        if jobs.runs_for_real(self, executor):
+            return super().run_in_executor(executor, func, *args)
+        return jobs.park_job(self, func, args)
+
+    # -- identity --------------------------------------------------------------------------------
+
+    def create_future(self) -> asyncio.Future[Any]:
+        """Return a future that hashes by number."""
+        return ControlledFuture(loop=self)
+
+    def create_task(self, coro: Any, **kwargs: Any) -> Any:
+        """Return a task that hashes by number, unless the program set a task factory of its own."""
+        factory = self._task_factory  # type: ignore[attr-defined]
+        if factory is not None and factory is not make_task:
+            return super().create_task(coro, **kwargs)
+        self._check_closed()  # type: ignore[attr-defined]
+        task = ControlledTask(coro, loop=self, **kwargs)
+        trace = getattr(task, "_source_traceback", None)
+        if trace:
+            del trace[-1]
+        return task
+
+    # -- the iteration ---------------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        ready = self._ready  # type: ignore[attr-defined]
+        if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io:  # type: ignore[attr-defined]
+            arrivals.arrive(self)
+        limit = self.settings.turn_limit
+        if limit and self.turn > limit:
+            raise TurnLimitError(f"no end after {limit} turns\n{describe_waits(self)}")
+        if self._observed:
+            lanes.run_batch(self)
+            return
+        if self.get_debug():
+            lanes.run_batch_in_debug_mode(self)
+            return
+        # invariant: what a callback makes ready runs in the next iteration, as in stock asyncio.
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                self.turn += 1
+                handle._run()
+        handle = None  # a callback's error must not keep its own frame alive
+
+    def quiet(self) -> None:
+        """Act on a loop that has nothing to run, nothing parked and no timer: wait outside or give up."""
+        if external.wait_outside(self, timeout_s=None):
+            return
+        raise DeadlockError(f"deadlock: nothing can run any more\n{describe_waits(self)}")
+
+    # -- the outside -----------------------------------------------------------------------------
+
+    def call_soon_threadsafe(
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> Any:
+        """Schedule from any thread; a foreign thread's callback arrives when the loop is quiet."""
+        owner = self._thread_id  # type: ignore[attr-defined]
+        if owner is None or owner == threading.get_ident():
+            return self.call_soon(callback, *args, context=context)
+        self._check_closed()  # type: ignore[attr-defined]
+        if not self.settings.allow_real_io and self.uncontrolled is None:
+            self.uncontrolled = external.refuse(f"a callback from thread {threading.current_thread().name!r}")
+        handle = asyncio.Handle(callback, args, self, context)
+        self.foreign.append(handle)
+        self.foreign_arrived.set()
+        self._write_to_self()  # type: ignore[attr-defined]
+        return handle
+
+    def foreign_threads(self) -> list[threading.Thread]:
+        """Return threads that were started since the loop first ran and that are alive."""
+        known = self._threads_at_start or frozenset()
+        return [thread for thread in threading.enumerate() if thread.ident not in known]
+
+    def run_forever(self) -> None:
+        """Run until stopped."""
+        if self._threads_at_start is None:
+            self._threads_at_start = frozenset(
+                thread.ident for thread in threading.enumerate() if thread.ident is not None
+            )
+        super().run_forever()
+
+    def _selector_opened(self) -> None:
+        if self._opening_pipe:
+            return
+        if not self.settings.allow_real_io:
+            raise external.refuse("real I/O")
+        self.open_pipe()
+
+    def open_pipe(self) -> None:
+        """Create the self-pipe, which wakes a real ``select`` from other threads and from signals."""
+        if self._ssock is None:
+            self._opening_pipe = True
+            super()._make_self_pipe()  # type: ignore[misc]
+            self._opening_pipe = False
+
+    def _make_self_pipe(self) -> None:
+        """Make none until it is needed: a pipe costs two file descriptors per loop."""
+
+    def _close_self_pipe(self) -> None:
+        if self._ssock is not None:
+            super()._close_self_pipe()  # type: ignore[misc]
+
+
+external.guard_methods(ControlledLoop)

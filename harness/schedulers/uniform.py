@@ -1,0 +1,38 @@
+"""The uniform scheduler: every option of every choice point is equally likely.
+
+Owns one draw per choice; must not know what is chosen.
+"""
+
+from __future__ import annotations
+
+import random
+
+from harness.model.choice import ChoicePoint
+from harness.model.rung import Rung
+from harness.model.schedule import Discipline
+
+
+class Uniform:
+    """A random walk over choice points. Guarantee: each schedule of k binary choices has probability 2^-k."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return any index with equal probability."""
+        return int(self._source.random() * len(point.enabled))
+
+
+class Plugin:
+    """Makes uniform schedulers over single arrivals and lanes."""
+
+    discipline: Discipline = "indices"
+    rung: Rung | None = None
+
+    @staticmethod
+    def make(source: random.Random) -> Uniform:
+        """Return a scheduler for one execution."""
+        return Uniform(source)
+
+
+PLUGIN = Plugin()

@@ -1,0 +1,155 @@
+"""The search itself: phases in order, until one finds a violation or the budget is spent.
+
+Owns the budget, the check that a counterexample replays, and the verdict; must not know the phases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness.model.choice import Scheduler
+from harness.model.outcome import Execution, Violation, first_difference
+from harness.model.rung import Rung
+from harness.model.schedule import Discipline
+from harness.runtime.clock import real_time
+from harness.runtime.execution import collect
+from harness.search.recording import Planned
+from harness.search.result import Counterexample, SearchResult
+from harness.search.shrink import shrink
+from harness.search.target import Runner, Target
+
+Progress = Callable[[int, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failing schedule as a phase found it. plan: position to value; other choices are 0."""
+
+    plan: Mapping[int, int]
+    discipline: Discipline
+    rung: Rung
+    minimal: bool = False
+
+
+class BudgetSpent(Exception):
+    """Raised inside a phase when no execution is left; caught by the search."""
+
+
+class Trial:
+    """What a phase runs executions with: counts them and stops at the budget."""
+
+    def __init__(self, runner: Runner, *, budget: int, progress: Progress | None = None) -> None:
+        self.runner = runner
+        self.budget = budget
+        self.executions = 0
+        self.found_after = 0
+        self.phase = ""
+        self._progress = progress
+
+    @property
+    def left(self) -> int:
+        """Executions until the budget is spent."""
+        return self.budget - self.executions
+
+    def run(
+        self, scheduler: Scheduler, *, discipline: Discipline = "ranks", rung: Rung | None = None, beyond: bool = False
+    ) -> Execution:
+        """Execute once; raises BudgetSpent when nothing is left, unless ``beyond`` (shrinking) is set."""
+        if not beyond and self.left <= 0:
+            raise BudgetSpent
+        execution = self.runner.run(scheduler, discipline=discipline, rung=rung)
+        self.executions += 1
+        if execution.violations and not self.found_after:
+            self.found_after = self.executions
+        if self._progress is not None:
+            self._progress(self.executions, self.phase)
+        return execution
+
+
+class Phase(Protocol):
+    """One way of looking for a violation."""
+
+    name: str
+
+    def look(self, trial: Trial) -> Failure | None:
+        """Run executions until one fails; None when this phase has nothing left to try."""
+        ...
+
+
+def search(
+    target: Target,
+    *,
+    phases: Sequence[Phase],
+    budget: int,
+    progress: Progress | None = None,
+) -> SearchResult:
+    """Look for a violation of ``target`` in at most ``budget`` executions, shrinking not counted.
+
+    progress: called after each execution with their number and the phase.
+    KeyboardInterrupt ends the search with ``interrupted`` set; nothing is left running.
+    """
+    began = real_time()
+    with _collected(), target.open() as runner:
+        trial = Trial(runner, budget=budget, progress=progress)
+        try:
+            found = _look(trial, phases)
+            counterexample = None if found is None else _confirm(trial, found)
+        except KeyboardInterrupt:
+            return SearchResult("unfinished", trial.executions, real_time() - began, interrupted=True)
+    seconds = real_time() - began
+    if counterexample is None:
+        return SearchResult("none-found", trial.executions, seconds)
+    verdict = "violation" if counterexample.replays else "nondeterministic"
+    return SearchResult(verdict, trial.executions, seconds, counterexample)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _collected() -> Iterator[None]:
+    """Collect what the executions left before the caller goes on."""
+    try:
+        yield
+    finally:
+        collect()
+
+
+def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
+    for phase in phases:
+        trial.phase = phase.name
+        try:
+            found = phase.look(trial)
+        except BudgetSpent:
+            return None
+        if found is not None:
+            return found
+    return None
+
+
+def _confirm(trial: Trial, failure: Failure) -> Counterexample:
+    """Shrink ``failure``, then execute it twice with a trace and compare."""
+    phase = trial.phase
+    trial.phase = "shrinking"
+    plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
+    first, second = (
+        trial.runner.run(Planned(plan), tracing=True, discipline=failure.discipline, rung=failure.rung)
+        for _ in range(2)
+    )
+    trial.executions += 2
+    difference = first_difference(first.trace, second.trace)
+    stable = difference is None and bool(first.violations)
+    violation = (first.violations or second.violations or (_vanished(first),))[0]
+    return Counterexample(
+        execution=first,
+        violation=violation,
+        found_after=trial.found_after,
+        found_by=phase,
+        replays=stable,
+        difference="" if difference is None else f"{difference[0]} | {difference[1]}",
+    )
+
+
+def _vanished(execution: Execution) -> Violation:
+    """Return the violation to report when a failing schedule passed when it was executed again."""
+    return Violation("determinism", "a failing schedule passed when it was executed again", execution.turns)

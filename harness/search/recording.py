@@ -1,0 +1,95 @@
+"""Schedulers that the searches are made of: one that follows a plan and records, one that replays.
+
+Owns the record of choice points; must not know why a plan was chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label, point_label
+from harness.model.errors import DivergenceError
+from harness.model.schedule import Schedule
+
+
+class Seen(NamedTuple):
+    """A choice point as a search remembers it: position, kind, how many options, and whether it matters."""
+
+    index: int
+    kind: ChoiceKind
+    options: int
+    interesting: bool
+
+
+class Planned:
+    """Follows a plan, position to value; takes the default elsewhere. Records every choice point."""
+
+    def __init__(self, plan: Mapping[int, int] | None = None) -> None:
+        self._plan = plan or {}
+        self.seen: list[Seen] = []
+        self.fits = True  # every planned value was legal
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return the planned value, or 0."""
+        self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting))
+        value = self._plan.get(point.index, 0)
+        if value >= len(point.enabled):
+            self.fits = False
+            return 0
+        return value
+
+
+class Recorded:
+    """Wraps a scheduler and keeps the values that it chose, so that they can be planned again."""
+
+    def __init__(self, inner: Scheduler) -> None:
+        self._inner = inner
+        self.plan: dict[int, int] = {}
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return what the inner scheduler chooses."""
+        value = self._inner.choose(point)
+        if value:
+            self.plan[point.index] = value
+        return value
+
+
+class Replay:
+    """Replays a schedule; raises DivergenceError at the first choice point that does not fit.
+
+    Only choices that were recorded with their names are checked: all that a traced execution recorded.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        self._decisions = {decision.index: decision for decision in schedule.decisions}
+        self._left = len(self._decisions)
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return the recorded value, or 0."""
+        decision = self._decisions.get(point.index)
+        if decision is None:
+            return 0
+        self._left -= 1
+        legal = decision.kind == point.kind and decision.value < len(point.enabled)
+        if legal and decision.option in ("", option_label(point, decision.value)):
+            return decision.value
+        raise DivergenceError(
+            choice=point.index,
+            now_s=point.now_s,
+            recorded=f"{decision.kind} {decision.option or decision.label}",
+            met=point_label(point),
+        )
+
+    def check_ended(self, choices: int, *, now_s: float) -> None:
+        """Raise DivergenceError when the execution ended before all recorded choices came up."""
+        if not self._left:
+            return
+        later = min(index for index in self._decisions if index >= choices)
+        decision = self._decisions[later]
+        raise DivergenceError(
+            choice=later,
+            now_s=now_s,
+            recorded=f"{decision.kind} {decision.option or decision.label}",
+            met=f"the execution ended after {choices} choices",
+        )

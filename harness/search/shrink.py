@@ -1,0 +1,65 @@
+"""Shrinking: the fewest deviations that still fail.
+
+Owns the reduction of a plan; must not know which phase found it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from harness.model.rung import Rung
+from harness.model.schedule import Discipline
+from harness.search.recording import Planned
+
+MAX_SINGLES = 300
+
+if TYPE_CHECKING:
+    from harness.search.portfolio import Trial
+
+
+def shrink(trial: Trial, plan: Mapping[int, int], discipline: Discipline, rung: Rung) -> dict[int, int]:
+    """Return a plan that fails and in which no single deviation can be left out or made plainer.
+
+    Leaves out ever smaller blocks of deviations, as delta debugging does (Zeller and Hildebrandt, TSE
+    2002), then lowers each value that is left.
+    """
+
+    def fails(candidate: Mapping[int, int]) -> bool:
+        execution = trial.run(Planned(candidate), discipline=discipline, rung=rung, beyond=True)
+        return bool(execution.violations)
+
+    current = dict(plan)
+    if current and fails({}):
+        return {}
+    size = len(current)
+    while size:
+        positions = sorted(current)
+        start = 0
+        while start < len(positions):
+            block = set(positions[start : start + size])
+            candidate = {index: value for index, value in current.items() if index not in block}
+            if candidate != current and fails(candidate):
+                current = candidate
+            start += size
+        size = size // 2 if size > 1 or len(current) == len(positions) else 1
+    for index in sorted(current):
+        for value in range(1, current[index]):
+            if fails({**current, index: value}):
+                current[index] = value
+                break
+    return _single(trial, discipline, rung) or current if len(current) > 1 else current
+
+
+def _single(trial: Trial, discipline: Discipline, rung: Rung) -> dict[int, int] | None:
+    """Return a single deviation of the default schedule that fails, or None.
+
+    Deviations can hide one another: leaving one out moves the choices after it.
+    """
+    recorder = Planned()
+    trial.run(recorder, discipline=discipline, rung=rung, beyond=True)
+    candidates = [(point.index, value) for point in recorder.seen for value in range(1, point.options)]
+    for index, value in candidates[:MAX_SINGLES]:
+        if trial.run(Planned({index: value}), discipline=discipline, rung=rung, beyond=True).violations:
+            return {index: value}
+    return None

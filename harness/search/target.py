@@ -1,0 +1,98 @@
+"""Targets: a program with everything that one execution of it needs, patched once per search.
+
+Owns the life of storages and patches around executions; must not know in which order schedules are tried.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.model.choice import Scheduler
+from harness.model.outcome import Ending, Event, Execution, Violation
+from harness.model.rung import Rung
+from harness.model.schedule import Discipline
+from harness.runtime.execution import DEFAULT_TURN_LIMIT, Session, execute, open_session
+from harness.runtime.loop import LoopSettings
+
+Oracle = Callable[[Sequence[Event]], Violation | None]
+Patch = Callable[[Session], contextlib.AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One program on one storage.
+
+    program: called for each execution. setup: what a token must carry to build this target again.
+    judges: the oracles. rung: the highest assumption. patches: entered in order around all executions.
+    """
+
+    name: str
+    program: Callable[[], Coroutine[Any, Any, Any]]
+    setup: Mapping[str, str] = field(default_factory=dict)
+    judges: tuple[Oracle, ...] = ()
+    rung: Rung = Rung.LATENCY
+    patches: tuple[Patch, ...] = ()
+    allow_real_io: bool = False
+    turn_limit: int = DEFAULT_TURN_LIMIT
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Runner]:
+        """Apply the patches and yield what runs executions; everything is undone at the end."""
+        with contextlib.ExitStack() as stack:
+            session = Session()
+            for patch in self.patches:
+                stack.enter_context(patch(session))
+            yield Runner(self, stack.enter_context(open_session(session)))
+
+
+class Runner:
+    """Executes a target again and again."""
+
+    def __init__(self, target: Target, session: Session) -> None:
+        self.target = target
+        self.session = session
+
+    def run(
+        self,
+        scheduler: Scheduler | None,
+        *,
+        tracing: bool = False,
+        discipline: Discipline = "ranks",
+        rung: Rung | None = None,
+    ) -> Execution:
+        """Execute once and judge the outcome."""
+        target = self.target
+        settings = LoopSettings(
+            rung=target.rung if rung is None else rung,
+            discipline=discipline,
+            turn_limit=target.turn_limit,
+            allow_real_io=target.allow_real_io,
+            tracing=tracing,
+        )
+        execution = execute(target.program, scheduler, settings=settings, session=self.session, setup=target.setup)
+        execution.violations = tuple(self._judge(execution))
+        return execution
+
+    def _judge(self, execution: Execution) -> Iterator[Violation]:
+        for judge in self.target.judges:
+            violation = judge(execution.journal)
+            if violation is not None:
+                yield violation
+        ending = execution.ending
+        if ending.kind != "returned":
+            yield Violation(oracle_of(ending), describe_ending(ending), execution.turns)
+
+
+def oracle_of(ending: Ending) -> str:
+    """Return the name of the oracle that an ending other than ``returned`` breaks."""
+    return "assertion" if ending.kind == "raised" else ("controlled" if ending.kind == "uncontrolled" else "progress")
+
+
+def describe_ending(ending: Ending) -> str:
+    """Say how the program ended, with the wait graph where there is one."""
+    if ending.kind == "raised":
+        return f"the program {ending}"
+    return ending.detail or str(ending)
