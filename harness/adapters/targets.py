@@ -24,12 +24,29 @@ from harness.search.target import Oracle, Patch, Target
 class Adapter(Protocol):
     """What a target needs of a framework."""
 
-    def storages(self) -> tuple[str, ...]: ...
-    def fixes(self) -> tuple[str, ...]: ...
-    def make_storage(self, name: str, directory: Path) -> Any: ...
-    def fix(self, name: str) -> contextlib.AbstractContextManager[None]: ...
-    def observe(self) -> contextlib.AbstractContextManager[None]: ...
-    def durable(self, storage: Any, *, shapes: bool) -> Any: ...
+    def storages(self) -> tuple[str, ...]:
+        """Return the names of the registered storages."""
+        ...
+
+    def fixes(self) -> tuple[str, ...]:
+        """Return the names of the fix candidates."""
+        ...
+
+    def make_storage(self, name: str, directory: Path) -> Any:
+        """Return a new, empty storage."""
+        ...
+
+    def fix(self, name: str) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager that applies a fix candidate."""
+        ...
+
+    def observe(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager under which runs write to the journal."""
+        ...
+
+    def durable(self, storage: Any, *, shapes: bool) -> Any:
+        """Return what a program runs and resumes workflows with."""
+        ...
 
 
 def load_adapter(name: str) -> Adapter:
@@ -84,7 +101,9 @@ def scenario_target(
         name=scenario.name,
         program=program,
         setup=setup,
-        judges=tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in scenario.oracles),
+        judges=tuple(
+            cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in scenario.oracles
+        ),
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )

@@ -29,7 +29,7 @@ class ChoicePoint(NamedTuple):
 
     kind: ChoiceKind
     enabled: Sequence[Any]
-    index: int
+    index: int  # type: ignore[assignment]  # a field, not tuple.index
     now_s: float
     subject: Any = None
     interesting: bool = False
@@ -54,7 +54,7 @@ class Decision(NamedTuple):
     index: the position among the choices of the execution. value: the option taken (> 0).
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # a field, not tuple.index
     value: int
     kind: ChoiceKind
     label: str

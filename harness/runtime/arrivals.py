@@ -296,9 +296,10 @@ def collect_foreign(loop: ControlledLoop) -> bool:
         loop._process_events(selector.select(0))  # type: ignore[attr-defined]
         for handle in [ready.pop() for _ in range(len(ready) - mark)][::-1]:
             park_handle(loop, handle, name="io")
+    if loop.foreign:
+        loop.foreign_arrived.clear()
     while loop.foreign:
         park_handle(loop, loop.foreign.popleft(), name="thread")
-    loop.foreign_arrived.clear()
     return len(loop.parked) > before
 
 

@@ -17,7 +17,7 @@ from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Ending, Execution, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, watchdog
+from harness.runtime import entropy, external, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop, LoopSettings
@@ -38,13 +38,19 @@ class Session:
     def __init__(self) -> None:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
+        self.known_threads = external.thread_idents()
 
 
 @contextlib.contextmanager
 def open_session(session: Session | None = None) -> Iterator[Session]:
     """Prepare the process for executions, once per search: seeded entropy and the watchdog."""
-    with entropy.seeded_entropy(), watchdog.watched():
-        yield session or Session()
+    # Frozen objects are not visited by the collector: a collection then costs what an execution left.
+    gc.freeze()
+    try:
+        with entropy.seeded_entropy(), watchdog.watched():
+            yield session or Session()
+    finally:
+        gc.unfreeze()
 
 
 def execute(
@@ -68,6 +74,7 @@ def execute(
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()
     if session is not None:
+        loop.known_threads = session.known_threads
         for begin in session.on_begin:
             begin(loop)
     try:
@@ -133,22 +140,27 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
 
 
 def _clean_up(loop: ControlledLoop) -> tuple[str, ...]:
-    """Cancel what is left, as ``asyncio.run`` does, in default order; return what would not end."""
+    """Cancel what is left, as ``asyncio.run`` does, in default order; return what would not end.
+
+    What will not end is kept from warning later, in another execution.
+    """
     loop.scheduler = None
     loop.tracing = False
-    loop.parked_rest()
     left = live_tasks(loop)
-    generators = loop._asyncgens  # type: ignore[attr-defined]
-    if not left and not generators and not loop.parked:
+    if not left and not loop._asyncgens and not loop.parked:  # type: ignore[attr-defined]
         return ()
+    loop.forget_ranks()
     loop.settings = replace(loop.settings, turn_limit=loop.turn + CLEANUP_TURNS, external_wait_s=0.05)
     loop.set_exception_handler(lambda _loop, _context: None)
     for task in left:
         task.cancel()
-    for work in (lambda: _gather(left), loop.shutdown_asyncgens, lambda: _drain(loop)):
+    for work in (_gather(left), loop.shutdown_asyncgens(), _drain(loop)):
         with contextlib.suppress(Exception, StalledError, asyncio.CancelledError):
-            loop.run_until_complete(work())
-    return tuple(path_of(loop, task) for task in live_tasks(loop) if task in left)
+            loop.run_until_complete(work)
+    abandoned = live_tasks(loop)
+    for task in abandoned:
+        task._log_destroy_pending = False
+    return tuple(path_of(loop, task) for task in abandoned if task in left)
 
 
 async def _gather(tasks: list[Any]) -> None:
@@ -163,14 +175,12 @@ async def _drain(loop: ControlledLoop) -> None:
 
 
 def _close(loop: ControlledLoop) -> None:
-    """Close the loop; what it abandons must not warn later, in another execution."""
-    for task in live_tasks(loop):
-        task._log_destroy_pending = False
+    """Close the loop and break its cycles, so that it is freed at once."""
     loop.parked.clear()
     loop.early.clear()
-    if loop.is_running():
-        return
-    loop.close()
+    loop.scratch.clear()
+    if not loop.is_running():
+        loop.close()
 
 
 def collect() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import selectors
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -46,6 +47,11 @@ OUTSIDE_METHODS = (
 )
 
 
+def thread_idents() -> frozenset[int]:
+    """Return the threads that are alive now."""
+    return frozenset(thread.ident for thread in threading.enumerate() if thread.ident is not None)
+
+
 def refuse(what: str) -> UncontrolledError:
     """Return the error for an attempt to leave the process, with its call site."""
     site = caller_site(sys._getframe(2)) or "unknown place"
@@ -68,33 +74,40 @@ class LazySelector(selectors.BaseSelector):
         return self._real is not None and bool(self._real.get_map())
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a file; opens the real selector."""
         if self._real is None:
             self._real = selectors.DefaultSelector()
             self._opened()
         return self._real.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Stop watching a file."""
         if self._real is None:
             raise KeyError(f"{fileobj!r} is not registered")
         return self._real.unregister(fileobj)
 
     def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a file for other events."""
         if self._real is None:
             raise KeyError(f"{fileobj!r} is not registered")
         return self._real.modify(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait at most ``timeout`` real seconds."""
         return [] if self._real is None else self._real.select(timeout)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """Return what is watched."""
         return {} if self._real is None else self._real.get_map()
 
     def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        """Return the key of a watched file; raises KeyError when it is not watched."""
         if self._real is None:
             raise KeyError(f"{fileobj!r} is not registered")
         return self._real.get_key(fileobj)
 
     def close(self) -> None:
+        """Close the real selector."""
         if self._real is not None:
             self._real.close()
 
@@ -133,6 +146,8 @@ def wait_outside(loop: Any, *, timeout_s: float | None) -> bool:
     if timeout_s is None and not (loop.used_real_io and pending_io(loop)):
         timeout_s = loop.settings.external_wait_s
     began = real_time()
+    if loop.foreign:
+        return True
     if selector.watching:
         loop._process_events(selector.select(timeout_s))
     else:

@@ -31,8 +31,10 @@ def see_through(code: CodeType, resolver: Resolver) -> None:
 def coroutine_name(coro: Any) -> str:
     """Return the plain name of ``coro``, seen through the wrappers that adapters registered."""
     for _ in range(8):  # wrappers nest a few levels; a cycle must not hang us
-        resolver = _resolvers.get(getattr(coro, "cr_code", None))  # type: ignore[arg-type]
-        found = None if resolver is None else resolver(coro)
+        code = getattr(coro, "cr_code", None)
+        if code not in _resolvers:
+            break
+        found = _resolvers[code](coro)
         if found is None:
             break
         if isinstance(found, str):
@@ -61,10 +63,10 @@ class ControlledTask(asyncio.Task[Any]):
     def __init__(self, coro: Any, *, loop: ControlledLoop, **kwargs: Any) -> None:
         parent = asyncio.current_task(loop)
         births = loop.births
-        self.number = len(births)
+        self.number = number = len(births)
         # The mask is a choice of the search: stock asyncio leaves the order of such a set open.
-        self.hash_value = self.number ^ loop.set_order_mask
-        births.append(Birth(getattr(parent, "number", -1), coroutine_name(coro)))
+        self.hash_value = number ^ loop.set_order_mask
+        births.append(Birth(-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro)))
         if kwargs.get("name") is None:
             # Default names count per process; ours count per loop.
             kwargs["name"] = f"Task-{self.number + 1}"
@@ -78,13 +80,12 @@ class ControlledFuture(asyncio.Future[Any]):
     """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
 
     def __hash__(self) -> int:
-        try:
-            return self._harness_number
-        except AttributeError:
+        number: int | None = self.__dict__.get("number")
+        if number is None:
             loop: Any = self.get_loop()
-            loop.hashed_futures += 1
-            self._harness_number: int = loop.hashed_futures
-            return self._harness_number
+            number = loop.hashed_futures = loop.hashed_futures + 1
+            self.__dict__["number"] = number
+        return number
 
 
 def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:

@@ -9,6 +9,7 @@ overtakes a plain callback, and plain callbacks keep their order, on which async
 from __future__ import annotations
 
 import asyncio
+import logging
 import types
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -174,7 +175,7 @@ def run_batch_in_debug_mode(loop: ControlledLoop) -> None:
         took = real_time() - began
         if took >= loop.slow_callback_duration:
             name = asyncio.base_events._format_handle(handle)  # type: ignore[attr-defined]
-            asyncio.log.logger.warning("Executing %s took %.3f seconds", name, took)
+            logging.getLogger("asyncio").warning("Executing %s took %.3f seconds", name, took)
 
 
 __all__ = ["Lane", "caller_site", "run_batch", "run_batch_in_debug_mode", "turn_task"]

@@ -81,11 +81,11 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.busy = 0  # iterations since the loop was last quiet
         self.used_real_io = False
         self.foreign: deque[asyncio.Handle] = deque()
-        self.foreign_arrived = threading.Event()
+        self._foreign_arrived: threading.Event | None = None
         self.uncontrolled: UncontrolledError | None = None
         self.stalled = ""
         self._op_number = 0
-        self._threads_at_start: frozenset[int] | None = None
+        self.known_threads: frozenset[int] | None = None
         self._ssock: Any = None
         self._csock: Any = None
         self._opening_pipe = False
@@ -95,7 +95,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.set_order_mask = 0
         if scheduler is not None:
             self.set_order_mask = SET_ORDERS[self.choose("order", SET_ORDERS)]
-        self.set_task_factory(make_task)
+        self.set_task_factory(make_task)  # type: ignore[arg-type]
 
     # -- choices ---------------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.parked.append(op)
         arrivals.give_rank(self, op)
 
-    def parked_rest(self) -> None:
+    def forget_ranks(self) -> None:
         """Put what is held in turn again: what is left after an ending runs in default order."""
         for op in self.parked:
             op.rank = 0
@@ -170,7 +170,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             timer.rank = 0
         self.held_timers.clear()
 
-    def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Any = None) -> Any:
+    def call_at(  # type: ignore[override]  # the stubs want a type variable tuple
+        self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
+    ) -> ControlledTimer:
         """Schedule ``callback`` at virtual time ``when``, as stock asyncio does, and give it a rank."""
         if when is None:
             raise TypeError("when cannot be None")
@@ -184,14 +186,17 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         timer.sleep = callback is _SLEEP_CALLBACK
         timer.delay = when - self.time()
         timer.rank = 0
-        timer.early = timer.interesting = False
+        timer.early = False
+        timer.interesting = timer.owner in self.interesting_tasks
         timer.site = caller_site(sys._getframe(1)) if self.tracing else ""
         heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]
         timer._scheduled = True
         arrivals.give_rank(self, timer)
         return timer
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:
+    def run_in_executor(  # type: ignore[override]  # the stubs want a type variable tuple
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """Park ``func`` as a job that runs inline when it is delivered."""
         if jobs.runs_for_real(self, executor):
             return super().run_in_executor(executor, func, *args)
@@ -246,9 +251,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     # -- the outside -----------------------------------------------------------------------------
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]  # the stubs want a type variable tuple
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> Any:
+    ) -> asyncio.Handle:
         """Schedule from any thread; a foreign thread's callback arrives when the loop is quiet."""
         owner = self._thread_id  # type: ignore[attr-defined]
         if owner is None or owner == threading.get_ident():
@@ -262,17 +267,22 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._write_to_self()  # type: ignore[attr-defined]
         return handle
 
+    @property
+    def foreign_arrived(self) -> threading.Event:
+        """Set whenever a foreign thread schedules something; made when it is first needed."""
+        if self._foreign_arrived is None:
+            self._foreign_arrived = threading.Event()
+        return self._foreign_arrived
+
     def foreign_threads(self) -> list[threading.Thread]:
         """Return threads that were started since the loop first ran and that are alive."""
-        known = self._threads_at_start or frozenset()
+        known = self.known_threads or frozenset()
         return [thread for thread in threading.enumerate() if thread.ident not in known]
 
     def run_forever(self) -> None:
         """Run until stopped."""
-        if self._threads_at_start is None:
-            self._threads_at_start = frozenset(
-                thread.ident for thread in threading.enumerate() if thread.ident is not None
-            )
+        if self.known_threads is None:
+            self.known_threads = external.thread_idents()
         super().run_forever()
 
     def _selector_opened(self) -> None:

@@ -55,8 +55,8 @@ class Op:
         self.kind = kind
         self.deliver = deliver
         self.target = target
-        self.interesting = interesting
         self.owner = asyncio.current_task(loop)
+        self.interesting = interesting or self.owner in loop.interesting_tasks
         self.number = loop.next_op_number()
         self.rank = 0
         self.early = False

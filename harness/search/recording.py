@@ -16,7 +16,7 @@ from harness.model.schedule import Schedule
 class Seen(NamedTuple):
     """A choice point as a search remembers it: position, kind, how many options, and whether it matters."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # a field, not tuple.index
     kind: ChoiceKind
     options: int
     interesting: bool

@@ -67,5 +67,5 @@ def _deviations(
         for value in range(1, point.options):
             cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4) + 2 * (value - 1)
             if point.kind == "shape":
-                cost = 10 + value  # shapes are ordered plainest first
+                cost = 11 + value  # shapes are ordered plainest first
             yield cost, (*plan, (point.index, value))

@@ -5,6 +5,7 @@ Owns what the harness knows of agent-framework; must not know searches.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
@@ -34,7 +35,8 @@ class AgentFramework:
 
     def fix(self, name: str) -> AbstractContextManager[None]:
         """Return a context manager that applies a fix candidate to the installed framework."""
-        return cast(Any, load_plugin(_FIXES, name=name, kind="fix"))()
+        apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
+        return apply()
 
     def observe(self) -> AbstractContextManager[None]:
         """Return a context manager under which workflows write to the loop's journal."""

@@ -68,7 +68,9 @@ class Durable:
         instance = build(run.workflow)
         self.runs.append(run)
         set_attempt(run.number)
-        _note("run.started", run, checkpoint=run.checkpoint, resumes=None if run.resumes is None else run.resumes.number)
+        _note(
+            "run.started", run, checkpoint=run.checkpoint, resumes=None if run.resumes is None else run.resumes.number
+        )
         try:
             result = await instance.run(checkpoint_storage=self.storage, **start)
         except Exception as error:

@@ -26,7 +26,7 @@ def _shielded(ctx: Any, save: Save) -> Save:
     """Return a callback that runs ``save`` to its end whatever happens to the step."""
 
     async def save_in_own_task() -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(save())  # type: ignore[arg-type]
+        task: asyncio.Task[None] = asyncio.ensure_future(save())
         _saves(ctx).append(task)
         await _wait_through_cancellation(task)
         task.result()
@@ -85,7 +85,7 @@ def apply() -> Iterator[None]:
         yield
     finally:
         RunContext._cancel_workflow_tasks = sweep  # type: ignore[method-assign]
-        del RunContext._on_step_completed
+        del RunContext._on_step_completed  # type: ignore[misc]
 
 
 PLUGIN = apply
