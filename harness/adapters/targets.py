@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -79,7 +79,7 @@ def scenario_target(
     if fix and fix not in adapter.fixes():
         raise unknown("fix", name=fix, known=adapter.fixes())
     use_shapes = scenario.shapes if shapes is None else shapes
-    room = _Room(adapter, storage, scenario.storages.get(storage))
+    room = StorageRoom(adapter, storage, scenario.storages.get(storage))
 
     async def program() -> Any:
         durable = adapter.durable(room.fresh_storage(), shapes=use_shapes)
@@ -101,12 +101,15 @@ def scenario_target(
         name=scenario.name,
         program=program,
         setup=setup,
-        judges=tuple(
-            cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in scenario.oracles
-        ),
+        judges=load_oracles(scenario.oracles),
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )
+
+
+def load_oracles(names: Iterable[str]) -> tuple[Oracle, ...]:
+    """Return the oracles called ``names``; raises UsageError for one that does not exist."""
+    return tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in names)
 
 
 def clock_patch(model: str) -> Patch:
@@ -123,7 +126,7 @@ def clock_patch(model: str) -> Patch:
     return patch
 
 
-class _Room:
+class StorageRoom:
     """A directory for the length of a search, with one empty folder per execution."""
 
     def __init__(self, adapter: Adapter, name: str, factory: Callable[[Any], Any] | None) -> None:
@@ -135,6 +138,7 @@ class _Room:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
+        """Make the directory, and remove it at the end."""
         with tempfile.TemporaryDirectory(prefix="harness-") as root:
             self._root = Path(root)
             try:
@@ -143,6 +147,7 @@ class _Room:
                 self._forget()
 
     def fresh_storage(self) -> Any:
+        """Return a new storage for the execution that begins, and close the one before."""
         self._forget()
         folder = self._root / "execution"
         folder.mkdir()
