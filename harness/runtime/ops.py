@@ -27,9 +27,9 @@ def is_plumbing(module: str) -> bool:
 
 
 def caller_site(frame: FrameType | None = None) -> str:
-    """Return ``file:line`` of the nearest frame outside asyncio and this package."""
+    """Return ``file:line`` of the nearest frame of the program, or "" when only the loop called."""
     frame = frame or sys._getframe(1)
-    while frame is not None:
+    while frame is not None and frame.f_code.co_name != "_run_once":
         if not is_plumbing(frame.f_globals.get("__name__", "")):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
