@@ -6,7 +6,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 # The other supported versions are tested too, where they are installed.
 OTHERS := $(shell $(PYTHON) scripts/find_pythons.py 3.11 3.12 3.13)
 
-.PHONY: race test lint unit slow bench clean
+.PHONY: race test lint unit long bench clean
 
 # The main job: search microsoft/agent-framework #9615 on every storage. Status 1 means "found".
 race: $(VENV)/.installed
@@ -20,7 +20,7 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest tests scenarios
+	$(BIN)/python -m pytest tests scenarios -m "not long"
 	@set -e; for python in $(OTHERS); do \
 	    venv=$(VENV)-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    $(MAKE) --no-print-directory PYTHON=$$python VENV=$$venv OTHERS= $$venv/.installed; \
@@ -29,8 +29,8 @@ unit: $(VENV)/.installed
 	done
 
 # Tests that take minutes.
-slow: $(VENV)/.installed
-	$(BIN)/python -m pytest tests -m slow
+long: $(VENV)/.installed
+	$(BIN)/python -m pytest tests -m long
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed.py

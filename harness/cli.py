@@ -163,7 +163,8 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
                     "message": broken[0].message if broken else None,
                     "text": schedule_text(schedule.decisions),
                     "same_trace": outcome.same_trace,
-                    "digest": execution.schedule.digest,
+                    "facts": execution.schedule.facts,
+                    "turns": execution.schedule.turns,
                     "trace": [turn._asdict() for turn in execution.trace],
                 },
                 indent=2,
@@ -176,8 +177,8 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
         else:
             click.echo("  no promise is broken any more")
         if outcome.same_trace is not None:
-            same = "the recorded trace, turn by turn" if outcome.same_trace else "NOT the recorded trace"
-            click.echo(f"  {same} (digest {execution.schedule.digest})")
+            same = "the recorded trace" if outcome.same_trace else "NOT the recorded trace"
+            click.echo(f"  {same} (facts {execution.schedule.facts}, turns {execution.schedule.turns})")
         for line in _full_trace(execution.trace) if full else turns_that_matter(execution, limit=30):
             click.echo(line)
     if outcome.same_trace is False and fix is None:

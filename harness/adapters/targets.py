@@ -150,7 +150,7 @@ class StorageRoom:
         """Return a new storage for the execution that begins, and close the one before."""
         self._forget()
         folder = self._root / "execution"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         storage = self._factory(folder) if self._factory else self._adapter.make_storage(self._name, folder)
         self._last = storage, folder
         return storage
@@ -163,4 +163,9 @@ class StorageRoom:
         close = getattr(storage, "close", None)
         if callable(close):
             close()
-        shutil.rmtree(folder, ignore_errors=True)
+        # Emptied, not removed: on some file systems removing a folder costs as much as a run.
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)

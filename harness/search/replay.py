@@ -16,7 +16,11 @@ from harness.search.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ReplayResult:
-    """How a replay went. same_trace: None when the schedule carries no digest."""
+    """How a replay went.
+
+    same_trace: whether the recorded trace came again, every turn of it on the Python that recorded it, and
+    every fact of it on another one; None when the schedule carries no digest.
+    """
 
     execution: Execution
     same_trace: bool | None
@@ -33,8 +37,16 @@ def replay(target: Target, schedule: Schedule) -> ReplayResult:
     if scheduler.diverged is not None:
         raise scheduler.diverged
     scheduler.check_ended(execution.choices, now_s=execution.now_s)
-    same = execution.schedule.digest == schedule.digest if schedule.digest else None
-    return ReplayResult(execution, same)
+    return ReplayResult(execution, same_trace(schedule, execution.schedule))
 
 
-__all__ = ["DivergenceError", "ReplayResult", "replay"]
+def same_trace(recorded: Schedule, now: Schedule) -> bool | None:
+    """Return whether two schedules carry the digests of one trace; None when the first carries none."""
+    if not recorded.facts:
+        return None
+    if recorded.turns.partition(":")[0] == now.turns.partition(":")[0]:
+        return recorded.turns == now.turns
+    return recorded.facts == now.facts
+
+
+__all__ = ["DivergenceError", "ReplayResult", "replay", "same_trace"]

@@ -12,7 +12,8 @@ SCHEDULE = Schedule(
     rung=Rung.EXACT,
     discipline="indices",
     setup={"scenario": "größe", "storage": "memory"},
-    digest="0123abcd",
+    facts="0123abcd",
+    turns="3.11:4567cdef",
 )
 
 
