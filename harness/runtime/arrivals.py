@@ -63,7 +63,7 @@ def arrive(loop: ControlledLoop) -> None:
     drop_cancelled_timers(loop)
     if loop._stopping:  # type: ignore[attr-defined]
         return
-    if loop.scheduler is not None and loop.settings.discipline == "indices":
+    if loop.scheduler is not None and loop.settings.discipline != "ranks":
         arrive_by_index(loop)
     else:
         arrive_by_rank(loop)

@@ -56,6 +56,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     scheduler: answers choice points; None means the default option everywhere.
     """
 
+    batch_left = 0  # callbacks that this iteration still runs; kept in the ``turns`` discipline only
+
     def __init__(self, scheduler: Scheduler | None = None, *, settings: LoopSettings | None = None) -> None:
         settings = settings or LoopSettings()
         self.settings = settings

@@ -1,0 +1,81 @@
+"""The batch of the ``turns`` discipline: any ready lane runs next, or the first plain callback does.
+
+Owns the one relaxed order that leaves nothing out, for exhaustive search; must not know arrivals.
+
+A turn never overtakes a plain callback and plain callbacks keep their order, as in ``lanes``; but a turn may be
+overtaken by a callback, as a held turn is in the ``ranks`` discipline. Without that the yield form of #9615 would
+be out of reach, and a search that is complete within its options would certify a program that is not correct.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from harness.model.rung import Rung
+from harness.runtime import lanes
+
+if TYPE_CHECKING:
+    from harness.runtime.loop import ControlledLoop
+
+
+class Callback:
+    """The option of a ``lane`` choice point that runs the first plain callback before the turns ahead of it."""
+
+    __slots__ = ("handle",)
+
+    def __init__(self, handle: asyncio.Handle) -> None:
+        self.handle = handle
+
+    def __str__(self) -> str:
+        callback: Any = self.handle._callback  # type: ignore[attr-defined]
+        return f"call {getattr(callback, '__qualname__', type(callback).__name__)}"
+
+
+def run_batch(loop: ControlledLoop) -> None:
+    """Run as many callbacks as were ready when the iteration began, in the order that the scheduler chooses."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    for left in range(len(ready), 0, -1):
+        loop.batch_left = left
+        while ready and ready[0]._cancelled:
+            ready.popleft()
+        if not ready:
+            break
+        choose_next(loop, ready)
+        handle = ready.popleft()
+        loop.turn += 1
+        if loop.tracing:
+            lanes.run_traced(loop, handle, lanes.turn_task(handle))
+        else:
+            handle._run()
+    loop.batch_left = 0
+
+
+def choose_next(loop: ControlledLoop, ready: Any) -> None:
+    """Move what the scheduler chooses to the front of the queue."""
+    options: list[Any] = []
+    places: list[int] = []
+    for place, handle in enumerate(ready):
+        if handle._cancelled:
+            continue
+        task = lanes.turn_task(handle)
+        places.append(place)
+        options.append(Callback(handle) if task is None else lanes.Lane(loop, task))
+        if task is None:
+            break
+    if len(options) < 2:
+        return
+    first = ready[0]
+    passed = loop.passed_over
+    if passed.get(first, 0) >= lanes.MAX_PASSED_OVER:
+        return
+    index = loop.choose("lane", options)
+    if not index:
+        return
+    loop.needs(Rung.RELAXED)
+    for handle in islice(ready, places[index]):
+        passed[handle] = passed.get(handle, 0) + 1
+    handle = ready[places[index]]
+    del ready[places[index]]
+    ready.appendleft(handle)
