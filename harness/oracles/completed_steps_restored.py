@@ -5,6 +5,7 @@ Owns this one promise; must not know how a framework restores.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -64,19 +65,50 @@ def _violation(journal: Sequence[Event], *, again: Event, before: Event) -> Viol
     )
 
 
+def _save_of(journal: Sequence[Event], completion: Event) -> str:
+    """Return the name of the save that was called in the turn of ``completion``, or ""."""
+    for event in journal:
+        if event.kind == "save.called" and event.run == completion.run and event.turn == completion.turn:
+            return event.subject
+    return ""
+
+
 def _fate(journal: Sequence[Event], completion: Event) -> str:
     """Say what became of the save that followed ``completion``."""
-    save = ""
+    save = _save_of(journal, completion)
     for event in journal:
         if event.turn < completion.turn or event.run != completion.run:
             continue
-        if not save and event.kind == "save.called" and event.turn == completion.turn:
-            save = event.subject
-        elif event.subject == save and event.kind in ("save.cancelled", "save.raised"):
+        if event.subject == save and event.kind in ("save.cancelled", "save.raised"):
             verb = event.kind.removeprefix("save.")
             when = "after its commit" if event.data.get("committed") else "before its commit"
             return f"; its {save} was {verb} {when} (turn {event.turn})"
     return ""
+
+
+def summarize(journal: Sequence[Event]) -> object:
+    """Return what a later judgement still depends on: equal summaries, equal judgements of equal futures.
+
+    What follows is judged by how often each run made and completed each call, which runs ended, and, for its
+    wording, what became of the save of each completion.
+    """
+    runs: dict[int, dict[str, object]] = {}
+    counts: dict[tuple[int, str, str], int] = {}
+    first: dict[str, Event] = {}
+    for event in journal:
+        if event.kind == "run.started":
+            runs[event.run] = {"resumes": event.data.get("resumes"), "ended": False}
+        elif event.kind == "run.ended":
+            runs.setdefault(event.run, {})["ended"] = True
+        elif event.kind.startswith("step.") and event.run in runs and not runs[event.run]["ended"]:
+            key = (event.run, event.kind, event.data.get("call", ""))
+            counts[key] = counts.get(key, 0) + 1
+            if event.kind == "step.completed":
+                first.setdefault(event.data["call"], event)
+    saves = [(call, event.run, _save_of(journal, event), _fate(journal, event)) for call, event in first.items()]
+    found = judge(journal)
+    texts = [re.sub(r" \(turn \d+\)", "", text) for text in ("" if found is None else found.message, *map(str, sorted(saves)))]
+    return [sorted(runs.items()), sorted(counts.items()), texts]
 
 
 PLUGIN = judge
