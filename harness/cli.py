@@ -22,6 +22,7 @@ from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
+from harness.commands.prove import prove
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -266,6 +267,9 @@ def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
                 status.update(f"{target.name} on {target.setup.get('storage', '')}: {executions} executions ({phase})")
 
         yield tick
+
+
+app.add_command(prove)
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -19,9 +19,14 @@ async def done(order: int) -> str:
 
 @step
 async def flaky(order: int) -> str:
-    """Call a service that fails the first time."""
+    """Call a service that fails the first time: after the call, or where the search has it fail instead."""
+    first = harness.attempt() == 0
+    if first and harness.fault("refused", interesting=False):
+        raise RuntimeError("service unavailable")
     await harness.point("call")
-    if harness.attempt() == 0:
+    if first:
+        if harness.fault("fails later", interesting=False):
+            await harness.point("answer")
         raise RuntimeError("service unavailable")
     return f"shipped order {order}"
 

@@ -22,9 +22,12 @@ async def point(name: str = "point") -> None:
         await asyncio.sleep(0)
 
 
-def fault(name: str) -> bool:
-    """Return whether the search injects the failure called ``name`` here; always False outside one."""
+def fault(name: str, *, interesting: bool = True) -> bool:
+    """Return whether the search injects the failure called ``name`` here; always False outside one.
+
+    interesting: whether a search tries it early.
+    """
     loop = asyncio.get_running_loop()
     if not isinstance(loop, ControlledLoop):
         return False
-    return loop.choose("fault", ("none", name), subject=name, interesting=True) > 0
+    return loop.choose("fault", ("none", name), subject=name, interesting=interesting) > 0

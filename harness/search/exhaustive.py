@@ -14,6 +14,7 @@ import itertools
 import random
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -185,7 +186,9 @@ class Exploration:
     def run(self, runner: Runner, *, budget: int | None, until_s: float, progress: Progress | None = None) -> None:
         """Explore until nothing is left, the budget is spent or the time is over."""
         runner.session.on_begin.append(self._begin)
-        with watch_hashes(self._note_hash):
+        with watch_hashes(self._note_hash), warnings.catch_warnings():
+            # Executions end in the middle of things: tasks of the clean-up are cancelled before they begin.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             self._frontier.append((0, next(self._count), Pending(None, 0, ())))
             while item := self._next():
                 if (budget is not None and self.executions >= budget) or real_time() > until_s or self.diverged:
