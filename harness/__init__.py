@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     )
     from harness.model.rung import Rung
     from harness.model.scenario import Scenario, scenario
+    from harness.runtime.access import access, declared
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
@@ -39,7 +40,9 @@ _HOMES = {
     "UncontrolledError": "harness.model.errors",
     "UsageError": "harness.model.errors",
     "Scenario": "harness.model.scenario",
+    "access": "harness.runtime.access",
     "attempt": "harness.runtime.attempt",
+    "declared": "harness.runtime.access",
     "execute": "harness.runtime.execution",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
@@ -59,7 +62,9 @@ __all__ = [
     "TokenError",
     "UncontrolledError",
     "UsageError",
+    "access",
     "attempt",
+    "declared",
     "execute",
     "fault",
     "new_event_loop",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # Where the accesses of the turn that runs are kept: name to whether it was written.
 DECLARED = "accesses"
+PROMISE = "declared"
 
 
 def access(name: str, *, write: bool) -> None:
@@ -32,7 +33,7 @@ def declared() -> None:
     """
     loop = _controlled_loop()
     if loop is not None:
-        loop.scratch["declared"] = True
+        loop.scratch[PROMISE] = True
 
 
 def _controlled_loop() -> ControlledLoop | None:

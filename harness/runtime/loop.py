@@ -56,7 +56,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     scheduler: answers choice points; None means the default option everywhere.
     """
 
-    batch_left = 0  # callbacks that this iteration still runs; kept in the ``turns`` discipline only
+    # In the ``turns`` discipline only: callbacks that this iteration still runs, and who is told before each.
+    batch_left = 0
+    on_turn: Callable[[asyncio.Handle], None] | None = None
 
     def __init__(self, scheduler: Scheduler | None = None, *, settings: LoopSettings | None = None) -> None:
         settings = settings or LoopSettings()

@@ -43,6 +43,8 @@ def run_batch(loop: ControlledLoop) -> None:
         if not ready:
             break
         choose_next(loop, ready)
+        if loop.on_turn is not None:
+            loop.on_turn(ready[0])
         handle = ready.popleft()
         loop.turn += 1
         if loop.tracing:

@@ -12,6 +12,7 @@ from typing import Any
 from harness.model.choice import ChoicePoint, option_label
 from harness.model.errors import UsageError
 from harness.model.outcome import Violation, first_difference
+from harness.model.rung import Rung
 from harness.runtime.clock import real_time
 from harness.search.certificate import Check, Mode, Proof, Space
 from harness.search.estimate import estimate
@@ -21,6 +22,7 @@ from harness.search.recording import Planned
 from harness.search.result import Counterexample
 from harness.search.states import Plan, count_schedules, values_of
 from harness.search.target import Runner, Target
+from harness.search.traces import Traces
 
 # Of the pruned prefixes, at most so many are executed to their end to check the fingerprint.
 MAX_SAMPLE = 40
@@ -50,9 +52,9 @@ def prove(
         raise UsageError("a program that does real I/O cannot be proved")
     began = real_time()
     until_s = began + (seconds if seconds is not None else float("inf"))
-    exploration = Exploration(target, mode=mode, bound=bound, seed=seed)
     interrupted = False
     with collected(), target.open() as runner:
+        exploration = _exploration(runner, mode=mode, bound=bound, seed=seed)
         try:
             exploration.run(runner, budget=budget, until_s=until_s, progress=progress)
         except KeyboardInterrupt:
@@ -74,7 +76,7 @@ def prove(
         executions=exploration.executions,
         complete=exploration.complete,
         states=exploration.states,
-        schedules=count_schedules(exploration.root),
+        schedules=count_schedules(exploration.root) or exploration.complete,
         seconds=real_time() - began,
         outcomes=outcomes,
         reasons=reasons,
@@ -82,8 +84,21 @@ def prove(
         estimate=estimated,
         completed_bound=_completed_bound(exploration),
         unseen=tuple(sorted(exploration.unseen)),
+        declared=isinstance(exploration, Traces),
         interrupted=interrupted,
     )
+
+
+def _exploration(runner: Runner, *, mode: Mode, bound: int | None, seed: int) -> Exploration:
+    """Return the search that fits: by traces for a program that declares its accesses, when nothing is assumed."""
+    target = runner.target
+    if mode == "certain" and target.rung is Rung.RELAXED and bound is None:
+        trial = Traces(target, mode=mode)
+        trial.run(runner, budget=1, until_s=float("inf"))
+        runner.session.on_begin.pop()
+        if trial.declares:
+            return Traces(target, mode=mode, seed=seed)
+    return Exploration(target, mode=mode, bound=bound, seed=seed)
 
 
 def _reasons(exploration: Exploration, check: Check | None, interrupted: bool) -> tuple[str, ...]:
