@@ -81,3 +81,21 @@ def choose_next(loop: ControlledLoop, ready: Any) -> None:
     handle = ready[places[index]]
     del ready[places[index]]
     ready.appendleft(handle)
+
+
+def only_counts(handle: asyncio.Handle) -> bool:
+    """Return whether a callback is that of a child of ``gather`` that ended well, while others have not ended.
+
+    It adds one to a counter that nobody else reads (asyncio.tasks.gather), so it commutes with every turn.
+    """
+    callback: Any = handle._callback  # type: ignore[attr-defined]
+    code = getattr(callback, "__code__", None)
+    if code is None or code not in asyncio.gather.__code__.co_consts or not code.co_name == "_done_callback":
+        return False
+    variables = {
+        name: cell.cell_contents for name, cell in zip(code.co_freevars, callback.__closure__, strict=True)
+    }
+    (child,) = handle._args  # type: ignore[attr-defined]
+    if child.cancelled() or child._exception is not None:
+        return False
+    return bool(variables["nfinished"] + 1 < variables["nfuts"])

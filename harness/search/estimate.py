@@ -49,8 +49,9 @@ def _walk(root: Node | Leaf | None, probe: Probe, source: random.Random) -> tupl
         if isinstance(place, Leaf):
             return weight, True
         options = len(place.children)
-        value = source.randrange(options)
-        weight *= options
+        different = [value for value, child in enumerate(place.children) if not (isinstance(child, Leaf) and child.same)]
+        value = source.choice(different)
+        weight *= len(different)
         plan = (*place.plan, Step(value, options))
         place = place.children[value]
     return weight, True

@@ -27,6 +27,7 @@ from harness.runtime.clock import real_time
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
+from harness.runtime.turns import Callback, only_counts
 from harness.search.certificate import Mode
 from harness.search.states import Leaf, Node, Pending, Plan, Step, values_of
 from harness.search.target import Runner, Target
@@ -59,8 +60,10 @@ class Explorer:
                 self.diverged = self.diverged or f"{options} options instead of {step.options} at choice {place}"
             step = Step(min(step.value, options - 1), options)
         else:
-            self._meet(point, options)
-            step = Step(0, options)
+            forced = self._space.forced(point)
+            if forced is None:
+                self._meet(point, options)
+            step = Step(forced or 0, options, forced is not None)
         if point.kind == "order":
             self._space.order = step.value
         self.steps.append(step)
@@ -152,6 +155,12 @@ class Exploration:
         node = self._states[state] = Node(point.kind, plan)
         return node, False
 
+    def forced(self, point: ChoicePoint) -> int | None:
+        """Return the option that commutes with all others, now and later, or None: then only it is tried."""
+        if point.kind != "lane" or self.mode == "certain" or not isinstance(point.enabled[-1], Callback):
+            return None
+        return len(point.enabled) - 1 if only_counts(point.enabled[-1].handle) else None
+
     def extend(self, node: Node, options: int) -> None:
         """Put the other options of a new choice point on the frontier."""
         for value in range(1, options):
@@ -209,7 +218,7 @@ class Exploration:
             if self._is_new_order(item.value):
                 return item
             if item.node is not None:
-                item.node.children[item.value] = item.node.children[0]
+                item.node.children[item.value] = Leaf(same=True)
         return None
 
     def _execute(self, runner: Runner, item: Pending) -> None:
@@ -235,7 +244,7 @@ class Exploration:
             plan = plan[:-1]
         for oracle, message in found:
             self.failing.setdefault((oracle, message), Failing(oracle, message, plan, self.executions))
-        return Leaf(found)
+        return Leaf()
 
     # -- set orders --------------------------------------------------------------------------------
 

@@ -12,10 +12,14 @@ from harness.model.choice import ChoiceKind
 
 
 class Step(NamedTuple):
-    """One answered choice point: the value, out of how many options."""
+    """One answered choice point: the value, out of how many options.
+
+    forced: the search knows that the other options come to the same; it is then no deviation.
+    """
 
     value: int
     options: int
+    forced: bool = False
 
 
 Plan = tuple[Step, ...]
@@ -35,9 +39,9 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Leaf:
-    """An execution that ended. violations: oracle and message, without numbers of turns."""
+    """An execution that ended. same: not executed, because it is one of the schedules that were."""
 
-    violations: tuple[tuple[str, str], ...] = ()
+    same: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Pending:
     @property
     def deviations(self) -> int:
         """How many choices are not the default."""
-        return sum(1 for step in self.plan if step.value)
+        return sum(1 for step in self.plan if step.value and not step.forced)
 
 
 def values_of(plan: Plan) -> dict[int, int]:
@@ -85,4 +89,4 @@ def count_schedules(root: Node | Leaf | None) -> int:
 def _count(place: Node | Leaf | None, counts: dict[int, int]) -> int:
     if place is None:
         return 0
-    return 1 if isinstance(place, Leaf) else counts.get(id(place), 0)
+    return int(not place.same) if isinstance(place, Leaf) else counts.get(id(place), 0)
