@@ -83,19 +83,19 @@ def choose_next(loop: ControlledLoop, ready: Any) -> None:
     ready.appendleft(handle)
 
 
-def only_counts(handle: asyncio.Handle) -> bool:
+def only_counts(handle: asyncio.Handle, *, last: bool = False) -> bool:
     """Return whether a callback is that of a child of ``gather`` that ended well, while others have not ended.
 
-    It adds one to a counter that nobody else reads (asyncio.tasks.gather), so it commutes with every turn.
+    It adds one to a counter that nobody else reads (asyncio.tasks.gather), so it commutes with every turn. last:
+    also the callback that wakes the parent, which commutes with the turns of other tasks that share nothing.
     """
     callback: Any = handle._callback  # type: ignore[attr-defined]
     code = getattr(callback, "__code__", None)
-    if code is None or code not in asyncio.gather.__code__.co_consts or not code.co_name == "_done_callback":
+    if code is None or code.co_name != "_done_callback" or code not in asyncio.gather.__code__.co_consts:
         return False
-    variables = {
-        name: cell.cell_contents for name, cell in zip(code.co_freevars, callback.__closure__, strict=True)
-    }
+    cells = zip(code.co_freevars, callback.__closure__, strict=True)
+    variables = {name: cell.cell_contents for name, cell in cells}
     (child,) = handle._args  # type: ignore[attr-defined]
     if child.cancelled() or child._exception is not None:
         return False
-    return bool(variables["nfinished"] + 1 < variables["nfuts"])
+    return last or bool(variables["nfinished"] + 1 < variables["nfuts"])

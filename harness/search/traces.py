@@ -13,7 +13,7 @@ from harness.runtime.access import DECLARED, PROMISE
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of, watch_hashes
 from harness.runtime.lanes import turn_task
-from harness.runtime.turns import Callback
+from harness.runtime.turns import Callback, only_counts
 from harness.search.exhaustive import Exploration, Progress, PrunedError
 from harness.search.partial_order import Event, Fork, add_races, still_asleep
 from harness.search.states import Pending, Plan, Step
@@ -78,7 +78,8 @@ class Traced:
         task = turn_task(handle)
         self._lane = _CALLBACKS if task is None else path_of(loop, task)
         self._cause = self._causes.get(id(handle), -1)
-        self._unsure = task is None or bool(loop.parked) or bool(loop._scheduled)
+        plain = task is None and not only_counts(handle, last=True)
+        self._unsure = plain or bool(loop.parked) or bool(loop._scheduled)
         if self._lane in self._asleep and self._place < 0:
             self.blocked = True
             raise PrunedError
