@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
-    from harness.runtime.points import fault, point
+    from harness.runtime.points import fault, point, shape
     from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
 
 __version__ = "0.1.0"
@@ -48,6 +48,7 @@ _HOMES = {
     "new_event_loop": "harness.runtime.policy",
     "point": "harness.runtime.points",
     "scenario": "harness.model.scenario",
+    "shape": "harness.runtime.points",
 }
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "new_event_loop",
     "point",
     "scenario",
+    "shape",
 ]
 
 

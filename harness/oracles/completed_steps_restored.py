@@ -107,7 +107,10 @@ def summarize(journal: Sequence[Event]) -> object:
                 first.setdefault(event.data["call"], event)
     saves = [(call, event.run, _save_of(journal, event), _fate(journal, event)) for call, event in first.items()]
     found = judge(journal)
-    texts = [re.sub(r" \(turn \d+\)", "", text) for text in ("" if found is None else found.message, *map(str, sorted(saves)))]
+    texts = [
+        re.sub(r" \(turn \d+\)", "", text)
+        for text in ("" if found is None else found.message, *map(str, sorted(saves)))
+    ]
     return [sorted(runs.items()), sorted(counts.items()), texts]
 
 

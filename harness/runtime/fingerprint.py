@@ -66,7 +66,8 @@ class Walk:
         if isinstance(value, bool):
             self.out.append(value)
             return
-        number = self._numbers.get(id(value))  # within one walk, over objects that it keeps alive
+        # Addresses serve within one walk, over objects that it keeps alive; none of them gets into the digest.
+        number = self._numbers.get(id(value))
         if number is None:
             number = self._numbers[id(value)] = len(self._queue)
             self._queue.append(value)
@@ -131,11 +132,11 @@ def _put_pending(walk: Walk) -> None:
     """Append parked ops by name, jobs also by age, and timers by deadline, as seconds from now."""
     loop = walk.loop
     parked = [op for op in loop.parked if alive(op)]
-    age = {id(op): rank for rank, op in enumerate(parked)}
+    age = {op: rank for rank, op in enumerate(parked)}
     iteration = getattr(loop, "iteration", 0)
     for op in sorted(parked, key=lambda op: (str(op), op.number)):
         walk.put(op.name, op.kind, op.rank, op.early, op.interesting, max(0, getattr(op, "ripe", 0) - iteration))
-        walk.put(age[id(op)] if op.kind == "job" else "")
+        walk.put(age[op] if op.kind == "job" else "")
         walk.refs((op.owner, op.target, op.deliver, getattr(op, "pool", None)))
     now_s = loop.now() if hasattr(loop, "now") else loop.time()
     timers: Any = loop._scheduled  # type: ignore[attr-defined]
@@ -278,8 +279,10 @@ _PLAIN_C |= {"async_generator_athrow", "method-wrapper", "dict_items", "dict_key
 
 def _is_iterator(kind: type) -> bool:
     if kind.__module__ == "itertools":
-        return kind.__reduce__ is not object.__reduce__
-    return kind.__module__ == "builtins" and (kind.__name__.endswith("iterator") or kind in (enumerate, zip, map, filter))
+        return "__reduce__" in vars(kind)
+    return kind.__module__ == "builtins" and (
+        kind.__name__.endswith("iterator") or kind in (enumerate, zip, map, filter)
+    )
 
 
 def _find_handler(value: Any) -> Handler:

@@ -109,7 +109,7 @@ def put_attributes(walk: Walk, value: Any) -> None:
         for name, item in list(own.items()):
             walk.put(name)
             walk.ref(item)
-    for name in _slots_of(type(value)):
+    for name in _slots_of(type(value)):  # type: ignore[arg-type]  # mypy does not see that types hash
         try:
             item = object.__getattribute__(value, name)
         except AttributeError:
@@ -119,7 +119,7 @@ def put_attributes(walk: Walk, value: Any) -> None:
 
 
 @functools.cache
-def _slots_of(kind: type) -> tuple[str, ...]:
+def _slots_of(kind: Any) -> tuple[str, ...]:
     names: list[str] = []
     for base in kind.__mro__:
         slots = base.__dict__.get("__slots__", ())

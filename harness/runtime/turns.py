@@ -95,7 +95,7 @@ def only_counts(handle: asyncio.Handle, *, last: bool = False) -> bool:
         return False
     cells = zip(code.co_freevars, callback.__closure__, strict=True)
     variables = {name: cell.cell_contents for name, cell in cells}
-    (child,) = handle._args  # type: ignore[attr-defined]
+    (child,) = handle._args
     if child.cancelled() or child._exception is not None:
         return False
     return last or bool(variables["nfinished"] + 1 < variables["nfuts"])

@@ -14,7 +14,7 @@ from harness.search.result import Counterexample, Verdict
 Mode = Literal["certain", "fingerprint"]
 
 STANDING = (
-    "what asyncio leaves open is what the loop decides: arrivals, timers, jobs, set order, and on relaxed the next turn",
+    "what asyncio leaves open is what the loop decides: arrivals, timers, jobs, set order; on relaxed, the next turn",
     "no signal, thread or real I/O reaches the program",
 )
 READ = (

@@ -19,7 +19,9 @@ RESAMPLES = 400
 Probe = Callable[[Plan], float]
 
 
-def estimate(root: Node | Leaf | None, probe: Probe, *, source: random.Random, until: Callable[[int], bool]) -> Estimate:
+def estimate(
+    root: Node | Leaf | None, probe: Probe, *, source: random.Random, until: Callable[[int], bool]
+) -> Estimate:
     """Estimate the explored fraction of all schedules below ``root``.
 
     Each probe walks down with equal odds; the product of the numbers of options is its weight, whose mean is the
@@ -49,7 +51,9 @@ def _walk(root: Node | Leaf | None, probe: Probe, source: random.Random) -> tupl
         if isinstance(place, Leaf):
             return weight, True
         options = len(place.children)
-        different = [value for value, child in enumerate(place.children) if not (isinstance(child, Leaf) and child.same)]
+        different = [
+            value for value, child in enumerate(place.children) if not (isinstance(child, Leaf) and child.same)
+        ]
         value = source.choice(different)
         weight *= len(different)
         plan = (*place.plan, Step(value, options))

@@ -9,13 +9,15 @@ before: what follows is the same, or will be explored from there.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import heapq
 import itertools
 import random
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +31,14 @@ from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
 from harness.runtime.turns import Callback, only_counts
 from harness.search.certificate import Mode
-from harness.search.states import Leaf, Node, Pending, Plan, Step, values_of
+from harness.search.states import Leaf, Node, Pending, Plan, Step
 from harness.search.target import Runner, Target
 
 Progress = Callable[[int, str], None]
+
+
+# A set starts with a table of 8 places and grows by factors of 4, or 2 when it is large (Objects/setobject.c).
+TABLE_SIZES = tuple(1 << bits for bits in range(3, 13))
 
 
 class PrunedError(BaseException):
@@ -195,9 +201,7 @@ class Exploration:
     def run(self, runner: Runner, *, budget: int | None, until_s: float, progress: Progress | None = None) -> None:
         """Explore until nothing is left, the budget is spent or the time is over."""
         runner.session.on_begin.append(self._begin)
-        with watch_hashes(self._note_hash), warnings.catch_warnings():
-            # Executions end in the middle of things: tasks of the clean-up are cancelled before they begin.
-            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        with watch_hashes(self._note_hash), quiet_ends():
             self._frontier.append((0, next(self._count), Pending(None, 0, ())))
             while item := self._next():
                 if (budget is not None and self.executions >= budget) or real_time() > until_s or self.diverged:
@@ -258,17 +262,18 @@ class Exploration:
             if other not in self._explored_orders:
                 continue
             numbers = self._hashed.get(other, set())
-            if -1 not in numbers and all(
-                _ranks(numbers, self._order_options[other], size) == _ranks(numbers, self._order_options[value], size)
-                for size in (8, 32, 128, 512, 2048)
-            ):
+            if -1 not in numbers and all(self._same_order(numbers, other, value, size) for size in TABLE_SIZES):
                 return False
         self._explored_orders.add(value)
         return True
 
+    def _same_order(self, numbers: set[int], one: int, other: int, size: int) -> bool:
+        first = _ranks(numbers, self._order_options[one], size)
+        return first is not None and first == _ranks(numbers, self._order_options[other], size)
 
-def _ranks(numbers: set[int], order: Any, size: int) -> list[int]:
-    """Return ``numbers`` in the order in which a set with a table of ``size`` places yields them."""
+
+def _ranks(numbers: set[int], order: Any, size: int) -> list[int] | None:
+    """Return ``numbers`` in the order in which a set with a table of ``size`` places yields them, or None."""
 
     def place(number: int) -> int:
         hash_value = order.hash_of(number) if hasattr(order, "hash_of") else number ^ order
@@ -276,8 +281,25 @@ def _ranks(numbers: set[int], order: Any, size: int) -> list[int]:
 
     places = [place(number) for number in numbers]
     if len(set(places)) < len(places):  # a collision: the order depends on the history of the set
-        return [hash(str(order))]
+        return None
     return sorted(numbers, key=place)
+
+
+@contextlib.contextmanager
+def quiet_ends() -> Iterator[None]:
+    """Keep what executions leave that end in the middle of things from warning where it happens to be collected.
+
+    Tasks of the clean-up are cancelled before they begin. What is left is collected by the session, in between.
+    """
+    collecting = gc.isenabled()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+        gc.disable()
+        try:
+            yield
+        finally:
+            if collecting:
+                gc.enable()
 
 
 def outcome_of(execution: Execution) -> tuple[tuple[str, str], ...]:

@@ -116,9 +116,7 @@ def _backtrack(events: list[Event], before: list[set[int]], fork: Fork, earlier:
     """Add to ``fork`` one lane with which the race can be reversed, unless one is there."""
     free = [position for position in range(earlier + 1, later) if earlier not in before[position]] + [later]
     members = set(free)
-    initials = [
-        events[position].lane for position in free if not (before[position] & members) or position == free[0]
-    ]
+    initials = [events[position].lane for position in free if not (before[position] & members) or position == free[0]]
     values = [value for value, option in enumerate(fork.options) if option in initials]
     if any(value in fork.todo for value in values):
         return

@@ -16,7 +16,7 @@ from harness.model.rung import Rung
 from harness.runtime.clock import real_time
 from harness.search.certificate import Check, Mode, Proof, Space
 from harness.search.estimate import estimate
-from harness.search.exhaustive import Exploration, Failing, Progress, outcome_of, without_turns
+from harness.search.exhaustive import Exploration, Failing, Progress, outcome_of, quiet_ends, without_turns
 from harness.search.portfolio import collected
 from harness.search.recording import Planned
 from harness.search.result import Counterexample
@@ -53,7 +53,7 @@ def prove(
     began = real_time()
     until_s = began + (seconds if seconds is not None else float("inf"))
     interrupted = False
-    with collected(), target.open() as runner:
+    with collected(), target.open() as runner, quiet_ends():
         exploration = _exploration(runner, mode=mode, bound=bound, seed=seed)
         try:
             exploration.run(runner, budget=budget, until_s=until_s, progress=progress)
@@ -219,4 +219,3 @@ def _estimate(runner: Runner, exploration: Exploration, source: random.Random, *
         return probes >= MAX_PROBES or (probes >= MIN_PROBES and real_time() > until_s)
 
     return estimate(exploration.root, probe, source=source, until=enough)
-

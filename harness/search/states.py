@@ -68,25 +68,25 @@ def count_schedules(root: Node | Leaf | None) -> int:
 
     A state that is its own successor (a program that polls) counts once.
     """
-    counts: dict[int, int] = {}
-    open_nodes: set[int] = set()
+    counts: dict[Node, int] = {}
+    open_nodes: set[Node] = set()
     stack: list[tuple[Node | Leaf | None, bool]] = [(root, False)]
     while stack:
         place, closing = stack.pop()
-        if place is None or isinstance(place, Leaf) or (not closing and id(place) in counts):
+        if place is None or isinstance(place, Leaf) or (not closing and place in counts):
             continue
         if closing:
-            counts[id(place)] = sum(_count(child, counts) for child in place.children)
+            counts[place] = sum(_count(child, counts) for child in place.children)
             continue
-        if id(place) in open_nodes:
+        if place in open_nodes:
             continue
-        open_nodes.add(id(place))
+        open_nodes.add(place)
         stack.append((place, True))
         stack.extend((child, False) for child in place.children)
     return _count(root, counts)
 
 
-def _count(place: Node | Leaf | None, counts: dict[int, int]) -> int:
+def _count(place: Node | Leaf | None, counts: dict[Node, int]) -> int:
     if place is None:
         return 0
-    return int(not place.same) if isinstance(place, Leaf) else counts.get(id(place), 0)
+    return int(not place.same) if isinstance(place, Leaf) else counts.get(place, 0)

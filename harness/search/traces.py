@@ -5,7 +5,6 @@ Owns the path of choices and what the loop shows of each turn; must not know whe
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from harness.model.choice import ChoicePoint
@@ -14,7 +13,7 @@ from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of, watch_hashes
 from harness.runtime.lanes import turn_task
 from harness.runtime.turns import Callback, only_counts
-from harness.search.exhaustive import Exploration, Progress, PrunedError
+from harness.search.exhaustive import Exploration, Progress, PrunedError, quiet_ends
 from harness.search.partial_order import Event, Fork, add_races, still_asleep
 from harness.search.states import Pending, Plan, Step
 from harness.search.target import Runner
@@ -36,8 +35,7 @@ class Traced:
         self._place = -1
         self._lane = ""
         self._cause = -1
-        self._causes: dict[int, int] = {}
-        self._alive: list[Any] = []  # handles whose ids are in use
+        self._causes: dict[Any, int] = {}
         self._unsure = False
         self._noted: dict[str, bool] = {}
 
@@ -71,13 +69,13 @@ class Traced:
         self.steps.append(Step(fork.value, len(names)))
         return fork.value
 
-    def begin_turn(self, handle: asyncio.Handle) -> None:
+    def begin_turn(self, handle: Any) -> None:
         """Note who runs; called by the loop before each turn."""
         self.end_turn()
         loop = self._space.loop
         task = turn_task(handle)
         self._lane = _CALLBACKS if task is None else path_of(loop, task)
-        self._cause = self._causes.get(id(handle), -1)
+        self._cause = self._causes.get(handle, -1)
         plain = task is None and not only_counts(handle, last=True)
         self._unsure = plain or bool(loop.parked) or bool(loop._scheduled)
         if self._lane in self._asleep and self._place < 0:
@@ -90,9 +88,7 @@ class Traced:
         loop = self._space.loop
         loop.scratch[DECLARED] = self._noted = {}
         for handle in loop._ready:
-            if id(handle) not in self._causes:
-                self._causes[id(handle)] = len(self.events) - 1
-                self._alive.append(handle)
+            self._causes.setdefault(handle, len(self.events) - 1)
 
     def end(self) -> None:
         """Close the last turn; the loop is closed."""
@@ -124,7 +120,7 @@ class Traces(Exploration):
         """Explore until nothing is left, the budget is spent or the time is over."""
         self.forks = []
         runner.session.on_begin.append(self._begin)
-        with watch_hashes(self._note_hash):
+        with watch_hashes(self._note_hash), quiet_ends():
             while True:
                 self._trace(runner)
                 if progress is not None:

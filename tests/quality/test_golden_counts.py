@@ -80,10 +80,7 @@ CASES = [
         (f"{n}x{k} atomic", [[["r x", "w x"]] * k] * n, interleavings(n, k), interleavings(n, k))
         for n, k in ((2, 3), (3, 2))
     ],
-    *[
-        (f"{n} increments", [[["r x"], ["w x"]]] * n, factorial(2 * n) // 2**n, factorial(n) ** 2)
-        for n in (2, 3)
-    ],
+    *[(f"{n} increments", [[["r x"], ["w x"]]] * n, factorial(2 * n) // 2**n, factorial(n) ** 2) for n in (2, 3)],
     *[(f"1 writer {n} readers", [[["w x"]], *[[["r x"]]] * n], factorial(n + 1), 2**n) for n in (1, 2, 3, 4)],
     *[(f"{n}x{k} independent", [[[]] * k] * n, interleavings(n, k), 1) for n, k in ((2, 1), (2, 3), (3, 2), (4, 1))],
 ]

@@ -13,6 +13,7 @@ from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.model.errors import UsageError
 from harness.runtime.attempt import set_attempt
 from harness.runtime.loop import ControlledLoop
+from harness.runtime.points import SHAPES_ON
 from harness.runtime.shapes import SHAPES
 
 
@@ -41,6 +42,7 @@ class Durable:
         loop = asyncio.get_running_loop()
         shape = "as-is"
         if shapes and isinstance(loop, ControlledLoop):
+            loop.scratch[SHAPES_ON] = True
             names = tuple(SHAPES)
             shape = names[loop.choose("shape", names, subject="save", interesting=True)]
         self.storage = ControlledStorage(storage, shape=shape)
