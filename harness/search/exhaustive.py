@@ -13,7 +13,6 @@ import contextlib
 import gc
 import heapq
 import itertools
-import random
 import re
 import sys
 import warnings
@@ -110,9 +109,16 @@ class Exploration:
     """One exhaustive search in progress."""
 
     def __init__(
-        self, target: Target, *, mode: Mode, rung: Rung | None = None, bound: int | None = None, seed: int = 0
+        self,
+        target: Target,
+        *,
+        mode: Mode,
+        rung: Rung | None = None,
+        bound: int | None = None,
+        to_first: bool = False,
     ) -> None:
-        """bound: the most deviations of a schedule that is tried; None for no bound."""
+        """bound: the most deviations of a schedule that is tried; None for no bound. to_first: stop at a failure."""
+        self.to_first = to_first
         self.target = target
         self.mode = mode
         self.rung = target.rung if rung is None else rung
@@ -138,7 +144,6 @@ class Exploration:
         self._hashed: dict[int, set[int]] = {}
         self._explored_orders = {0}
         self._count = itertools.count()
-        self._random = random.Random(seed)
         self._summaries = tuple(summary_of(judge) for judge in target.judges)
 
     # -- what an Explorer reports ------------------------------------------------------------------
@@ -204,12 +209,16 @@ class Exploration:
         with watch_hashes(self._note_hash), quiet_ends():
             self._frontier.append((0, next(self._count), Pending(None, 0, ())))
             while item := self._next():
-                if (budget is not None and self.executions >= budget) or real_time() > until_s or self.diverged:
+                if self._is_over(budget, until_s):
                     heapq.heappush(self._frontier, (item.deviations, -1, item))
                     return
                 self._execute(runner, item)
                 if progress is not None:
                     progress(self.executions, f"{self.states} states, {len(self._frontier)} to try")
+
+    def _is_over(self, budget: int | None, until_s: float) -> bool:
+        spent = budget is not None and self.executions >= budget
+        return spent or real_time() > until_s or bool(self.diverged) or (self.to_first and bool(self.failing))
 
     def _begin(self, loop: Any) -> None:
         self.loop = loop

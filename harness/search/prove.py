@@ -40,11 +40,12 @@ def prove(
     budget: int | None = None,
     seconds: float | None = None,
     seed: int = 0,
+    to_first: bool = False,
     progress: Progress | None = None,
 ) -> Proof:
     """Execute every schedule of ``target`` up to its rung, or as many as ``budget`` or ``seconds`` allow.
 
-    bound: the most deviations of a schedule; a completed bound is no proof unless nothing lies beyond it.
+    to_first: stop at the first failing outcome. bound: the most deviations of a schedule; a completed bound is no proof unless nothing lies beyond it.
     Returns ``proved`` with all that the certificate states, ``violation`` with every distinct failing outcome that
     was met, ``unfinished`` when anything was left out, ``nondeterministic`` when a prefix did not replay.
     """
@@ -54,7 +55,7 @@ def prove(
     until_s = began + (seconds if seconds is not None else float("inf"))
     interrupted = False
     with collected(), target.open() as runner, quiet_ends():
-        exploration = _exploration(runner, mode=mode, bound=bound, seed=seed)
+        exploration = _exploration(runner, mode=mode, bound=bound, to_first=to_first)
         try:
             exploration.run(runner, budget=budget, until_s=until_s, progress=progress)
         except KeyboardInterrupt:
@@ -67,7 +68,7 @@ def prove(
         check = None if interrupted or mode == "certain" else _check(runner, exploration, source)
         reasons = _reasons(exploration, check, interrupted)
         estimated = None
-        if exploration.pending and not interrupted:
+        if exploration.pending and not interrupted and not to_first:
             estimated = _estimate(runner, exploration, source, allowance_s=max(1.0, took_s * PROBE_SHARE))
     return Proof(
         verdict=_verdict(exploration, outcomes, reasons),
@@ -89,7 +90,7 @@ def prove(
     )
 
 
-def _exploration(runner: Runner, *, mode: Mode, bound: int | None, seed: int) -> Exploration:
+def _exploration(runner: Runner, *, mode: Mode, bound: int | None, to_first: bool) -> Exploration:
     """Return the search that fits: by traces for a program that declares its accesses, when nothing is assumed."""
     target = runner.target
     if mode == "certain" and target.rung is Rung.RELAXED and bound is None:
@@ -97,8 +98,8 @@ def _exploration(runner: Runner, *, mode: Mode, bound: int | None, seed: int) ->
         trial.run(runner, budget=1, until_s=float("inf"))
         runner.session.on_begin.pop()
         if trial.declares:
-            return Traces(target, mode=mode, seed=seed)
-    return Exploration(target, mode=mode, bound=bound, seed=seed)
+            return Traces(target, mode=mode, to_first=to_first)
+    return Exploration(target, mode=mode, bound=bound, to_first=to_first)
 
 
 def _reasons(exploration: Exploration, check: Check | None, interrupted: bool) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ class Traces(Exploration):
                     progress(self.executions, f"{self.complete} inequivalent schedules")
                 if not self._backtrack() or self.diverged:
                     return
-                if (budget is not None and self.executions >= budget) or real_time() > until_s:
+                if self._is_over(budget, until_s):
                     return
 
     def _begin(self, loop: Any) -> None:
