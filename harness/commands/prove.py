@@ -6,10 +6,14 @@ Owns its options, its output and its exit status; must not decide what a proof i
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
 
 import click
 
@@ -38,6 +42,7 @@ INTERRUPTED = 130
 @click.option("--bound", type=click.IntRange(min=0), help="Most deviations of a schedule. Default: no bound.")
 @click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
 @click.option("--shapes/--no-shapes", default=None, help="Also try how saves wait. Default: as the scenario says.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Storages proved at the same time. Default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def prove(
     scenario: str,
@@ -50,6 +55,7 @@ def prove(
     bound: int | None,
     clock: str,
     shapes: bool | None,
+    jobs: int | None,
     as_json: bool,
 ) -> int:
     """Execute every schedule of SCENARIO: a certificate, or all distinct failing outcomes.
@@ -58,34 +64,88 @@ def prove(
     """
     if mode not in MODES:
         raise unknown("mode", name=mode, known=MODES)
+    if rung is not None and rung.upper() not in Rung.__members__:
+        raise unknown("rung", name=rung, known=[known.label for known in Rung])
+    found = load_scenarios(scenario)
+    units = [
+        Unit(scenario, item.name, name, fix, rung, clock, shapes, cast(Mode, mode), bound, budget, seconds)
+        for item in found
+        for name in storage or item.storages
+    ]
+    for unit in units:
+        unit.target()  # a wrong name is told before anything runs
     status = 0
     objects: list[dict[str, Any]] = []
-    found = load_scenarios(scenario)
-    for item in found:
-        reference = scenario if len(found) == 1 or not scenario.endswith(".py") else f"{scenario}::{item.name}"
-        targets = [
-            scenario_target(
-                item, name, fix=fix, shapes=shapes, rung=None if rung is None else _parse_rung(rung), clock=clock
-            )
-            for name in storage or item.storages
-        ]
-        for target in targets:
-            with _progress(target) as tick:
-                proof = run_proof(
-                    target, mode=cast(Mode, mode), bound=bound, budget=budget, seconds=seconds, progress=tick
-                )
-            objects.append(proof_object(proof, setup=target.setup))
-            if not as_json:
-                title = f"{item.name} on {target.setup['storage']}{f' with {fix}' if fix else ''}"
-                click.echo(proof_report(proof, title=title, replay=f"harness replay {reference}") + "\n")
-            status = _worst(status, _status(proof))
-            if proof.interrupted:
-                break
-        if status == INTERRUPTED:
-            break
+    for done in _run_all(units, jobs=min(len(units), jobs or os.cpu_count() or 1)):
+        objects.append(done.result)
+        if not as_json:
+            click.echo(done.report + "\n")
+        status = _worst(status, done.status)
     if as_json:
         click.echo(json.dumps(_one_object(objects), indent=2))
     return status
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One proof to be run, in this process or in another."""
+
+    reference: str
+    name: str
+    storage: str
+    fix: str
+    rung: str | None
+    clock: str
+    shapes: bool | None
+    mode: Mode
+    bound: int | None
+    budget: int | None
+    seconds: float | None
+
+    def target(self) -> Target:
+        """Return what is proved; raises UsageError for a name that does not exist."""
+        (item,) = (item for item in load_scenarios(self.reference) if item.name == self.name)
+        rung = None if self.rung is None else Rung.parse(self.rung)
+        return scenario_target(item, self.storage, fix=self.fix, shapes=self.shapes, rung=rung, clock=self.clock)
+
+    def replay(self) -> str:
+        """Return the command line that replays a token of this unit."""
+        several = self.reference.endswith(".py") and len(load_scenarios(self.reference)) > 1
+        return f"harness replay {self.reference}{f'::{self.name}' if several else ''}"
+
+
+class Done(NamedTuple):
+    """What a unit came to."""
+
+    result: dict[str, Any]
+    report: str
+    status: int
+
+
+def run_unit(unit: Unit, *, quiet: bool = True) -> Done:
+    """Prove one unit."""
+    target = unit.target()
+    with _progress(target, quiet=quiet) as tick:
+        proof = run_proof(
+            target, mode=unit.mode, bound=unit.bound, budget=unit.budget, seconds=unit.seconds, progress=tick
+        )
+    title = f"{unit.name} on {unit.storage}{f' with {unit.fix}' if unit.fix else ''}"
+    return Done(
+        proof_object(proof, setup=target.setup), proof_report(proof, title=title, replay=unit.replay()), _status(proof)
+    )
+
+
+def _run_all(units: list[Unit], *, jobs: int) -> Iterator[Done]:
+    """Yield what each unit came to, in order; stop after one that was interrupted."""
+    if jobs == 1:
+        for unit in units:
+            done = run_unit(unit, quiet=False)
+            yield done
+            if done.status == INTERRUPTED:
+                return
+        return
+    with ProcessPoolExecutor(max_workers=jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield from pool.map(run_unit, units)
 
 
 def _worst(one: int, other: int) -> int:
@@ -98,22 +158,15 @@ def _status(proof: Proof) -> int:
     return INTERRUPTED if proof.interrupted else STATUS[proof.verdict]
 
 
-def _parse_rung(text: str) -> Rung:
-    try:
-        return Rung.parse(text)
-    except KeyError:
-        raise unknown("rung", name=text, known=[rung.label for rung in Rung]) from None
-
-
 def _one_object(objects: list[dict[str, Any]]) -> dict[str, Any]:
     first = next((item for item in objects if item["verdict"] == "violation"), objects[0])
     return first if len(objects) == 1 else {**first, "results": objects}
 
 
 @contextmanager
-def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
+def _progress(target: Target, *, quiet: bool) -> Iterator[Callable[[int, str], None] | None]:
     """Show one line that moves while a proof runs on a terminal; nothing when piped."""
-    if not sys.stderr.isatty():
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console

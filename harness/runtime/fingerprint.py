@@ -53,6 +53,7 @@ class Walk:
         self._numbers: dict[int, int] = {}
         self._queue: list[Any] = []  # keeps what was met alive, so that no address is used twice
         self._texts = Texts()
+        self.members: set[int] = set()  # numbers of the tasks that are in sets, or keys of dicts
 
     def put(self, *values: Any) -> None:
         """Append plain values."""
@@ -91,8 +92,11 @@ class Walk:
         return hashlib.blake2b(repr(self.out).encode(errors="surrogatepass"), digest_size=16).digest()
 
 
-def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> bytes:
-    """Return the digest of ``loop`` at a choice of an arrival or a lane, and of ``extra``."""
+def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> tuple[bytes, frozenset[int]]:
+    """Return the digest of ``loop`` at a choice of an arrival or a lane, and of ``extra``.
+
+    And the numbers of the tasks that are in sets, or keys of dicts, whose order a set order may decide.
+    """
     walk = Walk(loop, unseen)
     order = getattr(loop, "set_order", None) or getattr(loop, "set_order_mask", 0)
     walk.put(str(order), loop.batch_left, hash(random.getstate()))
@@ -102,7 +106,7 @@ def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> bytes:
     walk.refs(live)
     walk.ref(loop.scratch)
     walk.ref(extra)
-    return walk.digest()
+    return walk.digest(), frozenset(walk.members)
 
 
 def _put_ready(walk: Walk) -> None:
@@ -206,6 +210,8 @@ def _mapping(walk: Walk, value: Any) -> None:
     walk.put(type(value).__name__, len(value))
     for key, item in list(value.items()):
         walk.ref(key)
+        if isinstance(key, asyncio.Future):
+            walk.members.add(getattr(key, "number", -1) if isinstance(key, asyncio.Task) else -1)
         walk.ref(item)
     objects.put_attributes(walk, value)
 
@@ -219,6 +225,9 @@ def _set(walk: Walk, value: Any) -> None:
             return f"1 {path_of(walk.loop, item)}"
         return f"0 {item!r}" if type(item) in _INLINE or type(item) is tuple else "2"
 
+    for item in value:
+        if isinstance(item, asyncio.Future):
+            walk.members.add(getattr(item, "number", -1) if isinstance(item, asyncio.Task) else -1)
     walk.refs(sorted(value, key=key))
 
 

@@ -10,11 +10,13 @@ be out of reach, and a search that is complete within its options would certify 
 from __future__ import annotations
 
 import asyncio
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harness.model.rung import Rung
 from harness.runtime import lanes
+from harness.runtime.ops import Op
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -81,6 +83,24 @@ def choose_next(loop: ControlledLoop, ready: Any) -> None:
     handle = ready[places[index]]
     del ready[places[index]]
     ready.appendleft(handle)
+
+
+def only_wakes(op: Any) -> bool:
+    """Return whether delivering ``op`` does nothing but make the next turn of its task ready.
+
+    So it is with a point whose future only its task holds: nobody can ask whether it is done, and a cancellation
+    reaches the task the same way before the delivery and after it. In a relaxed schedule the turn can wait as long
+    as the op could, so delivering it at once leaves nothing out.
+    """
+    if not isinstance(op, Op) or op.kind != "point" or op.owner is None:
+        return False
+    future: Any = op.target
+    task: Any = op.owner
+    callbacks = future._callbacks or ()
+    if future.done() or task._fut_waiter is not future or len(callbacks) != 1:
+        return False
+    # Held by the op, by the task, by the iterator that the coroutine awaits, and here twice.
+    return sys.getrefcount(future) <= 5
 
 
 def only_counts(handle: asyncio.Handle, *, last: bool = False) -> bool:

@@ -28,7 +28,7 @@ from harness.runtime.clock import real_time
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
-from harness.runtime.turns import Callback, only_counts
+from harness.runtime.turns import Callback, only_counts, only_wakes
 from harness.search.certificate import Mode
 from harness.search.states import Leaf, Node, Pending, Plan, Step
 from harness.search.target import Runner, Target
@@ -63,7 +63,9 @@ class Explorer:
             step = self._plan[place]
             if step.options != options:
                 self.diverged = self.diverged or f"{options} options instead of {step.options} at choice {place}"
-            step = Step(min(step.value, options - 1), options)
+            step = Step(min(step.value, options - 1), options, step.forced)
+            if place + 1 == len(self._plan):
+                self._space.leave(self._parent)
         else:
             forced = self._space.forced(point)
             if forced is None:
@@ -141,7 +143,8 @@ class Exploration:
         self._frontier: list[tuple[int, int, Pending]] = []
         self._orders: list[Pending] = []
         self._order_options: tuple[Any, ...] = ()
-        self._hashed: dict[int, set[int]] = {}
+        self._hashed: dict[int, set[frozenset[int]]] = {}
+        self._together: set[int] = set()  # tasks that may share a set in this execution, since the last state
         self._explored_orders = {0}
         self._count = itertools.count()
         self._summaries = tuple(summary_of(judge) for judge in target.judges)
@@ -154,23 +157,32 @@ class Exploration:
         if point.kind == "order":
             self._order_options = tuple(point.enabled)
         if self.mode == "certain" or point.kind not in ("arrival", "lane"):
-            return Node(point.kind, plan), False
+            return Node(point.kind, plan, members=frozenset(self._together)), False
         journal = self.loop.journal
         extra = (point.kind, len(point.enabled), [summary(journal) for summary in self._summaries])
         self._reading = True
-        state = fingerprint(self.loop, extra, unseen=self.unseen)
+        state, members = fingerprint(self.loop, extra, unseen=self.unseen)
         self._reading = False
+        self._close_group()
+        self._together = set(members)
         node = self._states.get(state)
         if node is not None:
             return node, True
-        node = self._states[state] = Node(point.kind, plan)
+        node = self._states[state] = Node(point.kind, plan, members=members)
         return node, False
+
+    def leave(self, node: Node | None) -> None:
+        """Note that the execution leaves what was explored: its tasks shared sets as they did at ``node``."""
+        self._together = set() if node is None else set(node.members)
 
     def forced(self, point: ChoicePoint) -> int | None:
         """Return the option that commutes with all others, now and later, or None: then only it is tried."""
-        if point.kind != "lane" or self.mode == "certain" or not isinstance(point.enabled[-1], Callback):
+        if self.discipline != "turns" or self.mode == "certain":
             return None
-        return len(point.enabled) - 1 if only_counts(point.enabled[-1].handle) else None
+        if point.kind == "arrival":
+            return next((index for index, option in enumerate(point.enabled) if only_wakes(option)), None)
+        last = point.enabled[-1]
+        return len(point.enabled) - 1 if isinstance(last, Callback) and only_counts(last.handle) else None
 
     def extend(self, node: Node, options: int) -> None:
         """Put the other options of a new choice point on the frontier."""
@@ -238,6 +250,7 @@ class Exploration:
         explorer = Explorer(self, item)
         execution = runner.run(explorer, discipline=self.discipline, rung=self.rung)
         self.executions += 1
+        self._close_group()
         self.diverged = explorer.diverged
         if explorer.diverged:
             return
@@ -263,25 +276,35 @@ class Exploration:
 
     def _note_hash(self, number: int) -> None:
         if self.loop is not None and self.loop.scheduler is not None and not self._reading:
-            self._hashed.setdefault(self.order, set()).add(number)
+            self._together.add(number)
+
+    def _close_group(self) -> None:
+        """Remember which tasks may have shared a set: those in one at the last state, and those hashed since."""
+        if len(self._together) > 1 or -1 in self._together:
+            self._hashed.setdefault(self.order, set()).add(frozenset(self._together))
 
     def _is_new_order(self, value: int) -> bool:
         """Return whether sets of the tasks that a program hashed iterate in a new way under order ``value``."""
         for other in range(value):
             if other not in self._explored_orders:
                 continue
-            numbers = self._hashed.get(other, set())
-            if -1 not in numbers and all(self._same_order(numbers, other, value, size) for size in TABLE_SIZES):
+            groups = self._hashed.get(other, set())
+            if all(self._same_order(group, other, value) for group in groups):
                 return False
         self._explored_orders.add(value)
         return True
 
-    def _same_order(self, numbers: set[int], one: int, other: int, size: int) -> bool:
-        first = _ranks(numbers, self._order_options[one], size)
-        return first is not None and first == _ranks(numbers, self._order_options[other], size)
+    def _same_order(self, group: frozenset[int], one: int, other: int) -> bool:
+        if -1 in group:
+            return False
+        for size in TABLE_SIZES:
+            first = _ranks(group, self._order_options[one], size)
+            if first is None or first != _ranks(group, self._order_options[other], size):
+                return False
+        return True
 
 
-def _ranks(numbers: set[int], order: Any, size: int) -> list[int] | None:
+def _ranks(numbers: frozenset[int], order: Any, size: int) -> list[int] | None:
     """Return ``numbers`` in the order in which a set with a table of ``size`` places yields them, or None."""
 
     def place(number: int) -> int:

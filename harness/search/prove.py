@@ -45,11 +45,12 @@ def prove(
 ) -> Proof:
     """Execute every schedule of ``target`` up to its rung, or as many as ``budget`` or ``seconds`` allow.
 
-    to_first: stop at the first failing outcome. bound: the most deviations of a schedule; a completed bound is no proof unless nothing lies beyond it.
+    to_first: stop at the first failing outcome. bound: the most deviations of a schedule; a completed bound is no
+    proof unless nothing lies beyond it.
     Returns ``proved`` with all that the certificate states, ``violation`` with every distinct failing outcome that
     was met, ``unfinished`` when anything was left out, ``nondeterministic`` when a prefix did not replay.
     """
-    if mode == "certain" and target.allow_real_io:
+    if target.allow_real_io:
         raise UsageError("a program that does real I/O cannot be proved")
     began = real_time()
     until_s = began + (seconds if seconds is not None else float("inf"))

@@ -29,12 +29,13 @@ Plan = tuple[Step, ...]
 class Node:
     """A choice point that was met. children: what each option led to; None while nobody tried it.
 
-    plan: the choices that first led here.
+    plan: the choices that first led here. members: numbers of the tasks that were in sets or keys of dicts.
     """
 
     kind: ChoiceKind
     plan: Plan
     children: list[Node | Leaf | None] = field(default_factory=list)
+    members: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True, eq=False)

@@ -9,7 +9,6 @@ from typing import Any
 
 from harness.model.choice import ChoicePoint
 from harness.runtime.access import DECLARED, PROMISE
-from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of, watch_hashes
 from harness.runtime.lanes import turn_task
 from harness.runtime.turns import Callback, only_counts
@@ -151,7 +150,7 @@ class Traces(Exploration):
         """Move to the next option of the deepest choice point that has one; return whether there is one."""
         while self.forks:
             fork = self.forks[-1]
-            if len(self.forks) == 1 and fork.options and not fork.lanes and self._hashed:
+            if len(self.forks) == 1 and fork.options and not fork.lanes and self._together:
                 fork.todo = set(range(len(fork.options)))
             fork.done.setdefault(fork.value, None)
             value = fork.next_value()

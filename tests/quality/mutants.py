@@ -35,7 +35,9 @@ MUTANTS = {
     "children_swept": [("task = ctx._workflow_task_parents.get(task)", "return False")],
     "forgets_saves_in_flight": [("if not task.done()]", "if task.done()]")],
     "callback_not_shielded": [("else _shielded(self, save)", "else save")],
-    "passes_cancellation_on": [("            cancelled = error\n", "            cancelled = error\n            task.cancel()\n")],
+    "passes_cancellation_on": [
+        ("            cancelled = error\n", "            cancelled = error\n            task.cancel()\n")
+    ],
     "gives_up_when_cancelled": [
         (WAIT, "    await asyncio.shield(task)\n"),
         (DRAIN, "        self._saves_left = saves\n"),
