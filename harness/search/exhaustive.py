@@ -25,6 +25,7 @@ from harness.model.outcome import Execution
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
+from harness.runtime.execution import collect
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
@@ -38,6 +39,10 @@ Progress = Callable[[int, str], None]
 
 # A set starts with a table of 8 places and grows by factors of 4, or 2 when it is large (Objects/setobject.c).
 TABLE_SIZES = tuple(1 << bits for bits in range(3, 13))
+
+
+# Executions that end in the middle leave cycles, and asyncio's register of tasks is walked for each state.
+COLLECT_EVERY = 20
 
 
 class PrunedError(BaseException):
@@ -250,6 +255,8 @@ class Exploration:
         explorer = Explorer(self, item)
         execution = runner.run(explorer, discipline=self.discipline, rung=self.rung)
         self.executions += 1
+        if self.executions % COLLECT_EVERY == 0:
+            collect()
         self._close_group()
         self.diverged = explorer.diverged
         if explorer.diverged:
