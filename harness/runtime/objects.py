@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextvars
 import datetime
+import decimal
 import functools
 import inspect
 import logging
@@ -15,6 +16,7 @@ import sqlite3
 import sys
 import sysconfig
 import types
+import uuid
 import weakref
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -66,6 +68,10 @@ def handler_of(value: Any) -> Handler:
         return _put_database
     if isinstance(value, PurePath):
         return _put_path
+    if isinstance(value, (decimal.Decimal, decimal.Context, bytearray)):
+        return lambda walk, item: walk.put(repr(item))
+    if isinstance(value, uuid.UUID):
+        return lambda walk, item: walk.ref(str(item))
     if isinstance(value, (staticmethod, classmethod)):
         return lambda walk, wrapper: walk.ref(wrapper.__func__)
     if isinstance(value, functools.partial):

@@ -337,6 +337,7 @@ def quiet_ends() -> Iterator[None]:
         try:
             yield
         finally:
+            collect()  # as soon as it is enabled, it would run anywhere
             if collecting:
                 gc.enable()
 

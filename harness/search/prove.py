@@ -71,6 +71,7 @@ def prove(
         estimated = None
         if exploration.pending and not interrupted and not to_first:
             estimated = _estimate(runner, exploration, source, allowance_s=max(1.0, took_s * PROBE_SHARE))
+        exploration.loop = None
     return Proof(
         verdict=_verdict(exploration, outcomes, reasons),
         mode=mode,
