@@ -1,9 +1,12 @@
 """Oracles on good and bad journals."""
 
+import itertools
+import re
+
 import pytest
 
 from harness.model.outcome import Event
-from harness.oracles.completed_steps_restored import judge
+from harness.oracles.completed_steps_restored import judge, summarize
 
 
 def journal(*entries):
@@ -77,3 +80,27 @@ def test_completed_steps_restored_names_the_execution_of_bad_journals(entries):
     assert violation is not None
     assert (violation.oracle, violation.turn) == ("completed_steps_restored", len(entries))
     assert violation.message.startswith("a(1) completed in run 0 (turn 3) and was executed again in run")
+
+
+LETTERS = [
+    ("step.completed", 0, "a"),
+    ("step.invoked", 0, "a"),
+    ("run.ended", 0, None),
+    ("run.started", 1, 0),
+    ("step.restored", 1, "a"),
+    ("step.invoked", 1, "a"),
+]
+
+
+def test_journals_with_one_summary_have_one_future():
+    """What a fingerprint keeps of a journal decides every later judgement, here of all futures of two events."""
+    futures = {}
+    for prefix in itertools.product(LETTERS, repeat=3):
+        begun = [("run.started", 0, None), *prefix]
+        verdicts = []
+        for suffix in itertools.product(LETTERS, repeat=2):
+            violation = judge(journal(*begun, *suffix))
+            verdicts.append("" if violation is None else re.sub(r" \(turn \d+\)", "", violation.message))
+        futures.setdefault(repr(summarize(journal(*begun))), set()).add(tuple(verdicts))
+    assert all(len(seen) == 1 for seen in futures.values())
+    assert len(futures) < 6**3
