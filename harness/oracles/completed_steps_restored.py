@@ -97,7 +97,9 @@ def summarize(journal: Sequence[Event]) -> object:
     first: dict[str, Event] = {}
     for event in journal:
         if event.kind == "run.started":
-            runs[event.run] = {"resumes": event.data.get("resumes"), "ended": False}
+            ended = runs.get(event.run, {}).get("ended", False)
+            runs[event.run] = {"resumes": event.data.get("resumes"), "ended": ended}
+            counts = {key: count for key, count in counts.items() if key[0] != event.run}
         elif event.kind == "run.ended":
             runs.setdefault(event.run, {})["ended"] = True
         elif event.kind.startswith("step.") and event.run in runs and not runs[event.run]["ended"]:
