@@ -22,7 +22,8 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.runtime.fingerprint import Handler, Walk
+    from harness.runtime.fingerprint import Walk
+    from harness.runtime.readers import Handler
 
 # Taken as constant while a program runs: code, classes of libraries, and what only observes.
 _CONSTANT_TYPES = (

@@ -9,14 +9,9 @@ before: what follows is the same, or will be explored from there.
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import heapq
 import itertools
-import re
-import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,14 +26,12 @@ from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
 from harness.runtime.turns import Callback, only_counts, only_wakes
 from harness.search.certificate import Mode
+from harness.search.outcomes import outcome_of, quiet_ends, summary_of
+from harness.search.set_orders import SetOrders
 from harness.search.states import Leaf, Node, Pending, Plan, Step
 from harness.search.target import Runner, Target
 
 Progress = Callable[[int, str], None]
-
-
-# A set starts with a table of 8 places and grows by factors of 4, or 2 when it is large (Objects/setobject.c).
-TABLE_SIZES = tuple(1 << bits for bits in range(3, 13))
 
 
 # Executions that end in the middle leave cycles, and asyncio's register of tasks is walked for each state.
@@ -77,7 +70,7 @@ class Explorer:
                 self._meet(point, options)
             step = Step(forced or 0, options, forced is not None)
         if point.kind == "order":
-            self._space.order = step.value
+            self._space.orders.number = step.value
         self.steps.append(step)
         return step.value
 
@@ -142,15 +135,11 @@ class Exploration:
         self.pruned: list[tuple[Plan, Node]] = []
         self.kinds: set[str] = set()
         self.loop: Any = None
-        self.order = 0  # the set order of this execution
+        self.orders = SetOrders()
         self._reading = False
         self._states: dict[bytes, Node] = {}
         self._frontier: list[tuple[int, int, Pending]] = []
         self._orders: list[Pending] = []
-        self._order_options: tuple[Any, ...] = ()
-        self._hashed: dict[int, set[frozenset[int]]] = {}
-        self._together: set[int] = set()  # tasks that may share a set in this execution, since the last state
-        self._explored_orders = {0}
         self._count = itertools.count()
         self._summaries = tuple(summary_of(judge) for judge in target.judges)
 
@@ -160,16 +149,16 @@ class Exploration:
         """Return the node of a choice point and whether it was met before."""
         self.kinds.add(point.kind)
         if point.kind == "order":
-            self._order_options = tuple(point.enabled)
+            self.orders.options = tuple(point.enabled)
         if self.mode == "certain" or point.kind not in ("arrival", "lane"):
-            return Node(point.kind, plan, members=frozenset(self._together)), False
+            return Node(point.kind, plan, members=frozenset(self.orders.group)), False
         journal = self.loop.journal
         extra = (point.kind, len(point.enabled), [summary(journal) for summary in self._summaries])
         self._reading = True
         state, members = fingerprint(self.loop, extra, unseen=self.unseen)
         self._reading = False
-        self._close_group()
-        self._together = set(members)
+        self.orders.end_group()
+        self.orders.begin_group(members)
         node = self._states.get(state)
         if node is not None:
             return node, True
@@ -178,7 +167,7 @@ class Exploration:
 
     def leave(self, node: Node | None) -> None:
         """Note that the execution leaves what was explored: its tasks shared sets as they did at ``node``."""
-        self._together = set() if node is None else set(node.members)
+        self.orders.begin_group(() if node is None else node.members)
 
     def forced(self, point: ChoicePoint) -> int | None:
         """Return the option that commutes with all others, now and later, or None: then only it is tried."""
@@ -237,6 +226,10 @@ class Exploration:
         spent = budget is not None and self.executions >= budget
         return spent or real_time() > until_s or bool(self.diverged) or (self.to_first and bool(self.failing))
 
+    def _note_hash(self, number: int) -> None:
+        if self.loop is not None and self.loop.scheduler is not None and not self._reading:
+            self.orders.group.add(number)
+
     def _begin(self, loop: Any) -> None:
         self.loop = loop
 
@@ -245,7 +238,7 @@ class Exploration:
             return heapq.heappop(self._frontier)[2]
         while self._orders:
             item = self._orders.pop(0)
-            if self._is_new_order(item.value):
+            if self.orders.is_new(item.value):
                 return item
             if item.node is not None:
                 item.node.children[item.value] = Leaf(same=True)
@@ -257,7 +250,7 @@ class Exploration:
         self.executions += 1
         if self.executions % COLLECT_EVERY == 0:
             collect()
-        self._close_group()
+        self.orders.end_group()
         self.diverged = explorer.diverged
         if explorer.diverged:
             return
@@ -278,89 +271,3 @@ class Exploration:
         for oracle, message in found:
             self.failing.setdefault((oracle, message), Failing(oracle, message, plan, self.executions))
         return Leaf()
-
-    # -- set orders --------------------------------------------------------------------------------
-
-    def _note_hash(self, number: int) -> None:
-        if self.loop is not None and self.loop.scheduler is not None and not self._reading:
-            self._together.add(number)
-
-    def _close_group(self) -> None:
-        """Remember which tasks may have shared a set: those in one at the last state, and those hashed since."""
-        if len(self._together) > 1 or -1 in self._together:
-            self._hashed.setdefault(self.order, set()).add(frozenset(self._together))
-
-    def _is_new_order(self, value: int) -> bool:
-        """Return whether sets of the tasks that a program hashed iterate in a new way under order ``value``."""
-        for other in range(value):
-            if other not in self._explored_orders:
-                continue
-            groups = self._hashed.get(other, set())
-            if all(self._same_order(group, other, value) for group in groups):
-                return False
-        self._explored_orders.add(value)
-        return True
-
-    def _same_order(self, group: frozenset[int], one: int, other: int) -> bool:
-        if -1 in group:
-            return False
-        for size in TABLE_SIZES:
-            first = _ranks(group, self._order_options[one], size)
-            if first is None or first != _ranks(group, self._order_options[other], size):
-                return False
-        return True
-
-
-def _ranks(numbers: frozenset[int], order: Any, size: int) -> list[int] | None:
-    """Return ``numbers`` in the order in which a set with a table of ``size`` places yields them, or None."""
-
-    def place(number: int) -> int:
-        hash_value = order.hash_of(number) if hasattr(order, "hash_of") else number ^ order
-        return int(hash_value) % size
-
-    places = [place(number) for number in numbers]
-    if len(set(places)) < len(places):  # a collision: the order depends on the history of the set
-        return None
-    return sorted(numbers, key=place)
-
-
-@contextlib.contextmanager
-def quiet_ends() -> Iterator[None]:
-    """Keep what executions leave that end in the middle of things from warning where it happens to be collected.
-
-    Tasks of the clean-up are cancelled before they begin. What is left is collected by the session, in between.
-    """
-    collecting = gc.isenabled()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
-        gc.disable()
-        try:
-            yield
-        finally:
-            collect()  # as soon as it is enabled, it would run anywhere
-            if collecting:
-                gc.enable()
-
-
-def outcome_of(execution: Execution) -> tuple[tuple[str, str], ...]:
-    """Return what an execution broke: oracle and message, without numbers of turns."""
-    return tuple((violation.oracle, without_turns(violation.message)) for violation in execution.violations)
-
-
-def without_turns(message: str) -> str:
-    """Return ``message`` without the numbers of turns, in which equal outcomes differ."""
-    return re.sub(r"after \d+ turns", "after too many turns", re.sub(r" ?\(turn \d+\)", "", message))
-
-
-def summary_of(judge: Any) -> Callable[[Any], Any]:
-    """Return what a judgement still depends on, as a function of the journal so far.
-
-    An oracle's module may define ``summarize``; without it, it is every event in its order.
-    """
-    own = getattr(sys.modules.get(getattr(judge, "__module__", "")), "summarize", None)
-    return own if callable(own) else every_event
-
-
-def every_event(journal: Any) -> Any:
-    """Return the events without turns and times."""
-    return [(event.kind, event.run, event.subject, event.data) for event in journal]

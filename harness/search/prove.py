@@ -16,7 +16,8 @@ from harness.model.rung import Rung
 from harness.runtime.clock import real_time
 from harness.search.certificate import Check, Mode, Proof, Space
 from harness.search.estimate import estimate
-from harness.search.exhaustive import Exploration, Failing, Progress, outcome_of, quiet_ends, without_turns
+from harness.search.exhaustive import Exploration, Failing, Progress
+from harness.search.outcomes import outcome_of, quiet_ends, without_turns
 from harness.search.portfolio import collected
 from harness.search.recording import Planned
 from harness.search.result import Counterexample

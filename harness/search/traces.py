@@ -12,7 +12,8 @@ from harness.runtime.access import DECLARED, PROMISE
 from harness.runtime.identity import path_of, watch_hashes
 from harness.runtime.lanes import turn_task
 from harness.runtime.turns import Callback, only_counts
-from harness.search.exhaustive import Exploration, Progress, PrunedError, quiet_ends
+from harness.search.exhaustive import Exploration, Progress, PrunedError
+from harness.search.outcomes import quiet_ends
 from harness.search.partial_order import Event, Fork, add_races, still_asleep
 from harness.search.states import Pending, Plan, Step
 from harness.search.target import Runner
@@ -150,7 +151,7 @@ class Traces(Exploration):
         """Move to the next option of the deepest choice point that has one; return whether there is one."""
         while self.forks:
             fork = self.forks[-1]
-            if len(self.forks) == 1 and fork.options and not fork.lanes and self._together:
+            if len(self.forks) == 1 and fork.options and not fork.lanes and self.orders.group:
                 fork.todo = set(range(len(fork.options)))
             fork.done.setdefault(fork.value, None)
             value = fork.next_value()
