@@ -286,6 +286,21 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         deliver_timer(loop, option)
 
 
+def deliverable(loop: ControlledLoop) -> list[Any]:
+    """Return the ops and timers that may arrive at a moment at which the loop could be quiet."""
+    loop.parked[:] = filter(alive, loop.parked)
+    drop_cancelled_timers(loop)
+    return [*loop.parked, *enabled_timers(loop)]
+
+
+def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:
+    """Deliver one op or timer."""
+    if isinstance(option, Op):
+        deliver_op(loop, option)
+    else:
+        deliver_timer(loop, option)
+
+
 def collect_foreign(loop: ControlledLoop) -> bool:
     """Turn callbacks of foreign threads and ready files into parked ops; return whether there were any."""
     selector: Any = loop._selector  # type: ignore[attr-defined]

@@ -3,8 +3,9 @@
 Owns the one relaxed order that leaves nothing out, for exhaustive search; must not know arrivals.
 
 A turn never overtakes a plain callback and plain callbacks keep their order, as in ``lanes``; but a turn may be
-overtaken by a callback, as a held turn is in the ``ranks`` discipline. Without that the yield form of #9615 would
-be out of reach, and a search that is complete within its options would certify a program that is not correct.
+overtaken by a callback, and by what arrives later, as a held turn is in the ``ranks`` discipline. Without that the
+yield form of #9615 would be out of reach, and a search that is complete within its options would certify a program
+that is not correct.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harness.model.rung import Rung
-from harness.runtime import lanes
+from harness.runtime import arrivals, lanes
 from harness.runtime.ops import Op
 
 if TYPE_CHECKING:
@@ -57,7 +58,31 @@ def run_batch(loop: ControlledLoop) -> None:
 
 
 def choose_next(loop: ControlledLoop, ready: Any) -> None:
-    """Move what the scheduler chooses to the front of the queue."""
+    """Move what the scheduler chooses to the front of the queue.
+
+    While only turns are ready, all of them may wait, so ops and timers may arrive before them too.
+    """
+    while True:
+        options, places = _options(loop, ready)
+        first = ready[0]
+        passed = loop.passed_over
+        if len(options) < 2 or passed.get(first, 0) >= lanes.MAX_PASSED_OVER:
+            return
+        index = loop.choose("lane", options)
+        if index:
+            loop.needs(Rung.RELAXED)
+        if index < len(places):
+            break
+        arrivals.deliver_one(loop, options[index])
+    for handle in islice(ready, places[index]):
+        passed[handle] = passed.get(handle, 0) + 1
+    handle = ready[places[index]]
+    del ready[places[index]]
+    ready.appendleft(handle)
+
+
+def _options(loop: ControlledLoop, ready: Any) -> tuple[list[Any], list[int]]:
+    """Return what may happen next, and where in the queue the first of these are; the rest may arrive."""
     options: list[Any] = []
     places: list[int] = []
     for place, handle in enumerate(ready):
@@ -67,22 +92,10 @@ def choose_next(loop: ControlledLoop, ready: Any) -> None:
         places.append(place)
         options.append(Callback(handle) if task is None else lanes.Lane(loop, task))
         if task is None:
-            break
-    if len(options) < 2:
-        return
-    first = ready[0]
-    passed = loop.passed_over
-    if passed.get(first, 0) >= lanes.MAX_PASSED_OVER:
-        return
-    index = loop.choose("lane", options)
-    if not index:
-        return
-    loop.needs(Rung.RELAXED)
-    for handle in islice(ready, places[index]):
-        passed[handle] = passed.get(handle, 0) + 1
-    handle = ready[places[index]]
-    del ready[places[index]]
-    ready.appendleft(handle)
+            return options, places
+    if loop.parked or loop._scheduled:  # type: ignore[attr-defined]
+        options += arrivals.deliverable(loop)
+    return options, places
 
 
 def only_wakes(op: Any) -> bool:

@@ -173,8 +173,9 @@ class Exploration:
         """Return the option that commutes with all others, now and later, or None: then only it is tried."""
         if self.discipline != "turns" or self.mode == "certain":
             return None
-        if point.kind == "arrival":
-            return next((index for index, option in enumerate(point.enabled) if only_wakes(option)), None)
+        waking = next((index for index, option in enumerate(point.enabled) if only_wakes(option)), None)
+        if waking is not None:
+            return waking
         last = point.enabled[-1]
         return len(point.enabled) - 1 if isinstance(last, Callback) and only_counts(last.handle) else None
 

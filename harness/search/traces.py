@@ -10,7 +10,7 @@ from typing import Any
 from harness.model.choice import ChoicePoint
 from harness.runtime.access import DECLARED, PROMISE
 from harness.runtime.identity import path_of, watch_hashes
-from harness.runtime.lanes import turn_task
+from harness.runtime.lanes import Lane, turn_task
 from harness.runtime.turns import Callback, only_counts
 from harness.search.exhaustive import Exploration, Progress, PrunedError
 from harness.search.outcomes import quiet_ends
@@ -43,8 +43,8 @@ class Traced:
         """Return the option of the path, or the first one that does not sleep."""
         place = len(self.steps)
         names = tuple(_CALLBACKS if isinstance(option, Callback) else str(option) for option in point.enabled)
-        lanes = point.kind == "lane"
-        if lanes:
+        lanes = point.kind == "lane" and all(isinstance(option, (Callback, Lane)) for option in point.enabled)
+        if point.kind == "lane":
             self.end_turn()
         elif point.kind != "order":
             self._unsure = True
@@ -61,9 +61,8 @@ class Traced:
                 self.blocked = True
                 raise PrunedError
             self._forks.append(fork)
-        if lanes:
-            self._place = place
-            self._asleep = fork.asleep()
+        self._asleep = fork.asleep() if lanes else {}
+        self._place = place if point.kind == "lane" else self._place
         self._space.note_limits(point)
         self._space.kinds.add(point.kind)
         self.steps.append(Step(fork.value, len(names)))
