@@ -120,7 +120,7 @@ def compare_with_ranks(seed, rung, *, executions=150, budget=3000):
     return sampled(program, rung=rung, executions=executions) - found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("rung", list(Rung))
 def test_no_random_schedule_meets_more_than_the_exhaustive_search(rung):
     """Holds, early arrivals and all: the space of a proof is that of a search."""
