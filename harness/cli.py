@@ -83,6 +83,7 @@ def list_command(folder: Path, as_json: bool) -> None:
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
+@click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
 @json_option
 def search(
     scenario: str,
@@ -94,6 +95,7 @@ def search(
     fix: str,
     clock: str,
     shapes: bool | None,
+    faults: str | None,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -103,7 +105,7 @@ def search(
     objects: list[dict[str, Any]] = []
     for item in chosen:
         targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, rung=top, clock=clock)
+            scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
             for name in storage or item.storages
         ]
         rows: list[tuple[Target, SearchResult]] = []
@@ -145,6 +147,7 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
         setup["storage"],
         fix=setup.get("fix", "") if fix is None else fix,
         shapes=setup.get("shapes") == "on",
+        faults=_split(setup.get("faults", "")),
         rung=schedule.rung,
         clock=setup.get("clock", "increasing"),
     )
@@ -188,6 +191,11 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
 
 def _full_trace(trace: Any) -> list[str]:
     return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
+
+
+def _split(text: str | None) -> tuple[str, ...] | None:
+    """Return the words of a comma-separated option, or None when it was not given."""
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _parse_rung(text: str) -> Rung:

@@ -38,6 +38,7 @@ _OPTIONS = {
     "allow_real_io": False,
     "budget": None,
     "clock": "increasing",
+    "faults": (),
     "oracles": ("completed-steps-restored",),
     "rung": "latency",
     "scheduler": DEFAULT,
@@ -221,7 +222,10 @@ class InterleavedFunction(_Item, pytest.Function):
             room = StorageRoom(adapter, slot.storage, factory)
             patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
             setup["storage"] = slot.storage
-            make_durable = lambda: adapter.durable(room.fresh_storage(), shapes=options["shapes"])  # noqa: E731
+            faults = tuple(options["faults"])
+            make_durable = lambda: adapter.durable(  # noqa: E731
+                room.fresh_storage(), shapes=options["shapes"], faults=faults
+            )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),

@@ -54,7 +54,7 @@ def schedule_text(decisions: tuple[Any, ...]) -> str:
         elif decision.kind == "shape":
             clauses.append(f"{subject} waits {option}")
         elif decision.kind == "fault":
-            clauses.append(f"fault {option}")
+            clauses.append(f"{subject} {option}")
         elif decision.kind == "order":
             clauses.append(f"sets of tasks in order {option}")
         else:

@@ -60,6 +60,8 @@ def arrive(loop: ControlledLoop) -> None:
     if loop.uncontrolled is not None:
         error, loop.uncontrolled = loop.uncontrolled, None
         raise error
+    for countdown in tuple(loop.countdowns):
+        countdown.tick()
     drop_cancelled_timers(loop)
     if loop._stopping:  # type: ignore[attr-defined]
         return

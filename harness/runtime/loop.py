@@ -22,6 +22,7 @@ from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime import arrivals, external, jobs, lanes
 from harness.runtime.clock import TICK_S
+from harness.runtime.faults import Countdown
 from harness.runtime.identity import Birth, ControlledFuture, ControlledTask, make_task
 from harness.runtime.ops import ControlledTimer, Op, caller_site
 from harness.runtime.waits import describe_waits
@@ -78,6 +79,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.passed_over: dict[Any, int] = {}
         self.released: list[asyncio.Handle] = []
         self.interesting_tasks: set[Any] = set()
+        self.countdowns: list[Countdown] = []  # of the runs to which something may happen
+        self.graveyard: list[Any] = []  # what a crash left behind
+        self.memory: dict[str, int] = {}  # what earlier executions of the session taught
         self.busy = 0  # iterations since the loop was last quiet
         self.used_real_io = False
         self.foreign: deque[asyncio.Handle] = deque()
@@ -224,7 +228,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         ready = self._ready  # type: ignore[attr-defined]
-        if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io:  # type: ignore[attr-defined]
+        if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io or self.countdowns:  # type: ignore[attr-defined]
             arrivals.arrive(self)
         limit = self.settings.turn_limit
         if limit and self.turn > limit:

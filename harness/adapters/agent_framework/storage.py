@@ -15,7 +15,12 @@ from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
+SAVE_FAULTS = ("none", "raises before commit", "raises after commit")
 METHODS = ("save", "load", "list_checkpoints", "delete", "get_latest", "list_checkpoint_ids")
+
+
+class StorageFault(RuntimeError):
+    """The failure of a save that the search injected."""
 
 
 class ControlledStorage:
@@ -26,12 +31,14 @@ class ControlledStorage:
     invariant: with the shape ``as-is`` a save takes exactly the turns of the wrapped storage.
     """
 
-    def __init__(self, inner: Any, *, shape: str = "as-is") -> None:
+    def __init__(self, inner: Any, *, shape: str = "as-is", faults: bool = False) -> None:
+        """faults: let the search make a save fail before or after its commit."""
         missing = [name for name in METHODS if not callable(getattr(inner, name, None))]
         if missing:
             raise UsageError(f"{type(inner).__name__} is no checkpoint storage: it has no {', '.join(missing)}()")
         self.inner = inner
         self.shape = shape
+        self._faults = faults
         self._shape = SHAPES[shape]
         self._saves = 0
         # Of the framework's own storages only this one's save awaits nothing.
@@ -45,15 +52,28 @@ class ControlledStorage:
         self._saves += 1
         name = f"save#{self._saves}"
         run = attempt()
-        data = {"checkpoint": checkpoint.checkpoint_id, "steps": _steps_in(checkpoint)}
+        data = {
+            "checkpoint": checkpoint.checkpoint_id,
+            "previous": checkpoint.previous_checkpoint_id,
+            "timestamp": checkpoint.timestamp,
+            "steps": sorted(checkpoint.state.get("_step_cache", ())),
+            "requests": sorted(checkpoint.pending_request_info_events),
+        }
         committed = False
+        fault = "none"
+        if self._faults:
+            fault = SAVE_FAULTS[loop.choose("fault", SAVE_FAULTS, subject=name, interesting=True)]
 
         async def effect() -> Any:
             nonlocal committed
+            if fault == "raises before commit":
+                raise StorageFault(f"{name} failed before its commit")
             loop.note("save.snapshot", name, run=run, **data)
             result = await self.inner.save(checkpoint)
             committed = True
             loop.note("save.committed", name, run=run, **data)
+            if fault == "raises after commit":
+                raise StorageFault(f"{name} failed after its commit")
             return result
 
         task = asyncio.current_task()
@@ -74,8 +94,3 @@ class ControlledStorage:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
-
-
-def _steps_in(checkpoint: Any) -> int:
-    """Return how many finished steps a functional workflow's checkpoint holds."""
-    return len(checkpoint.state.get("_step_cache", ()))
