@@ -241,7 +241,7 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
     if loop.streak > LONG_STREAK:
         loop.offset_s += BUSY_STEP_S
     if loop.deliveries is not None:
-        loop.deliveries.append((loop.iteration, op.name))
+        loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
     if op.kind == "turn":
@@ -266,6 +266,8 @@ def release_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
     """Append a timer that left the heap to the ready queue."""
     timer._scheduled = False
     loop.streak = 0
+    if loop.deliveries is not None:
+        loop.deliveries.append((loop.iteration, "", loop.now()))
     if loop.tracing and not timer._cancelled:
         loop.record("loop", f"deliver {timer}", timer.site)
     loop._ready.append(timer)  # type: ignore[attr-defined]

@@ -83,7 +83,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.streak = 0  # ops delivered since the last timer
         self.passed_held = 0  # timers delivered while an op was held
         self.pools: dict[Any, Pool] = {}  # one per executor that got a job
-        self.deliveries: list[tuple[int, str]] | None = None  # (iteration, op) in order, when somebody asks for it
+        # Iteration, op ("" for a timer) and time of each delivery, in order, when somebody asks for it.
+        self.deliveries: list[tuple[int, str, float]] | None = None
         self._reads = 0
         self._quiet_turn = 0
         self.used_real_io = False
