@@ -43,9 +43,13 @@ def run_controlled(
 ) -> tuple[Seen, Execution]:
     """Run a program on the controlled loop; fill ``script`` with what arrived."""
     program = Program(spec, OneWorker)
-    loops: list[ControlledLoop] = []
+
+    def note_end(loop: ControlledLoop, _ending: object) -> tuple[Any, ...]:
+        if script is not None:
+            keep_deliveries(script, loop)
+        return tuple(program.events)
+
     if script is not None:
-        session.on_begin.append(loops.append)
         session.on_begin.append(lambda loop: record_into(script, loop))
     try:
         execution = execute(
@@ -53,13 +57,11 @@ def run_controlled(
             scheduler,
             settings=LoopSettings(rung=rung, discipline=discipline, turn_limit=TURN_LIMIT, tracing=tracing),
             session=session,
-            on_end=lambda _loop, _ending: tuple(program.events),
+            on_end=note_end,
         )
     finally:
         if script is not None:
-            del session.on_begin[-2:]
-    if script is not None:
-        keep_deliveries(script, loops[0])
+            session.on_begin.pop()
     ending = execution.ending
     text = f"raised {type(ending.error).__name__}" if ending.kind == "raised" else ending.kind
     return Seen(text, execution.notes["on_end"]), execution
@@ -86,6 +88,7 @@ def keep_deliveries(script: Script, loop: ControlledLoop) -> None:
             script.deliveries.setdefault(iteration, []).append(name)
         else:
             script.clock[iteration] = now_s
+    script.left.update(op.name for op in loop.parked)
 
 
 def sample(seed: int, scheduler: str) -> Scheduler:

@@ -166,6 +166,7 @@ class Program:
     def __init__(self, spec: Spec, make_pool: Callable[[], ThreadPoolExecutor]) -> None:
         self.spec = spec
         self.events: list[tuple[Any, ...]] = []
+        self.outside = 0
         self.make_pool = make_pool
 
     def log(self, *event: Any) -> None:
@@ -224,6 +225,11 @@ class Program:
         for kind, *rest in body:
             await getattr(self, f"do_{kind}")(me, *rest)
 
+    def op_name(self, name: int) -> str:
+        """Return a name that no other op has: a statement may run more than once."""
+        self.outside += 1
+        return f"{name}.{self.outside}"
+
     def work(self, name: int) -> Callable[[], int]:
         def function() -> int:
             self.log("job", name)
@@ -231,7 +237,7 @@ class Program:
                 raise Boom(name)
             return name
 
-        function.__name__ = f"f{name}"
+        function.__name__ = self.op_name(name)
         return function
 
     async def do_log(self, me: Any, name: int) -> None:
@@ -247,7 +253,7 @@ class Program:
         self.log(me, "slept", duration_s)
 
     async def do_point(self, me: Any, name: int) -> None:
-        await self.loop.park(f"p{name}")
+        await self.loop.park(self.op_name(name))
         self.log(me, "point", name)
 
     async def do_job(self, me: Any, name: int) -> None:

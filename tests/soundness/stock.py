@@ -44,17 +44,18 @@ class Deadlock(Exception):
 class Script:
     """What arrives. deliveries: per iteration, the names of ops. clock: the time at the timers of an iteration.
 
-    reads: what the program reads, in order.
+    left: ops that had not arrived at the end. reads: what the program reads, in order.
     """
 
     deliveries: dict[int, list[str]] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
     clock: dict[int, float] = field(default_factory=dict)
     reads: list[float] = field(default_factory=list)
     set_order: SetOrder = SET_ORDERS[0]
 
-    @property
-    def completed(self) -> set[str]:
-        return {name for names in self.deliveries.values() for name in names}
+    def expects(self, name: str) -> bool:
+        """Return whether an op came up at all: the result of a cancelled job does not."""
+        return name in self.left or any(name in names for names in self.deliveries.values())
 
 
 class Point:
@@ -92,7 +93,7 @@ class Job:
         """Run the function on a thread; its result is an op of its own."""
         self.outcome = loop.on_thread(self.function)
         self.possible = loop.iteration + 1
-        if loop.script is not None and f"job:{self.name}.done" not in loop.script.completed:
+        if loop.script is not None and not loop.script.expects(f"job:{self.name}.done"):
             self.come_back(loop)
 
     def come_back(self, loop: StockLoop) -> None:
