@@ -47,6 +47,7 @@ def run_controlled(
     def note_end(loop: ControlledLoop, _ending: object) -> tuple[Any, ...]:
         if script is not None:
             keep_deliveries(script, loop)
+        program.over = True
         return tuple(program.events)
 
     if script is not None:
@@ -88,7 +89,6 @@ def keep_deliveries(script: Script, loop: ControlledLoop) -> None:
             script.deliveries.setdefault(iteration, []).append(name)
         else:
             script.clock[iteration] = now_s
-    script.left.update(op.name for op in loop.parked)
 
 
 def sample(seed: int, scheduler: str) -> Scheduler:

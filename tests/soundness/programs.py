@@ -167,6 +167,7 @@ class Program:
         self.spec = spec
         self.events: list[tuple[Any, ...]] = []
         self.outside = 0
+        self.over = False  # from the ending on nothing is begun, and a cancellation is not swallowed
         self.make_pool = make_pool
 
     def log(self, *event: Any) -> None:
@@ -215,7 +216,7 @@ class Program:
         try:
             return plain(await waited)
         except asyncio.CancelledError as error:
-            if task.cancelling() > before:
+            if task.cancelling() > before or self.over:
                 raise
             return plain(error)
         except Exception as error:
@@ -223,6 +224,8 @@ class Program:
 
     async def run(self, me: Any, body: Body) -> None:
         for kind, *rest in body:
+            if self.over:
+                raise asyncio.CancelledError
             await getattr(self, f"do_{kind}")(me, *rest)
 
     def op_name(self, name: int) -> str:
@@ -438,10 +441,10 @@ class Program:
                 await self.run(me, after)
         except asyncio.CancelledError:
             self.log(me, "cancelled", name)
-            if handler != "cancel":
+            if handler != "cancel" or self.over:
                 raise
         finally:
-            if handler == "finally":
+            if handler == "finally" and not self.over:
                 await self.run(me, after)
 
 

@@ -44,18 +44,13 @@ class Deadlock(Exception):
 class Script:
     """What arrives. deliveries: per iteration, the names of ops. clock: the time at the timers of an iteration.
 
-    left: ops that had not arrived at the end. reads: what the program reads, in order.
+    reads: what the program reads, in order.
     """
 
     deliveries: dict[int, list[str]] = field(default_factory=dict)
-    left: set[str] = field(default_factory=set)
     clock: dict[int, float] = field(default_factory=dict)
     reads: list[float] = field(default_factory=list)
     set_order: SetOrder = SET_ORDERS[0]
-
-    def expects(self, name: str) -> bool:
-        """Return whether an op came up at all: the result of a cancelled job does not."""
-        return name in self.left or any(name in names for names in self.deliveries.values())
 
 
 class Point:
@@ -87,13 +82,14 @@ class Job:
         self.name = function.__name__
         self.result: Future[Any] = Future()
         self.outcome: tuple[Any, BaseException | None] | None = None
+        self.asked: asyncio.Future[Any] | None = None  # what the program waits for
         self.possible = 0
 
     def complete(self, loop: StockLoop) -> None:
         """Run the function on a thread; its result is an op of its own."""
         self.outcome = loop.on_thread(self.function)
         self.possible = loop.iteration + 1
-        if loop.script is not None and not loop.script.expects(f"job:{self.name}.done"):
+        if self.asked is not None and self.asked.cancelled():
             self.come_back(loop)
 
     def come_back(self, loop: StockLoop) -> None:
@@ -122,6 +118,7 @@ class Pool(ThreadPoolExecutor):
     def submit(self, function: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         assert not args
         job = Job(self, function)
+        self.loop.submitted = job
         self.waiting.append(job)
         self.begin()
         return job.result
@@ -178,6 +175,7 @@ class StockLoop(asyncio.SelectorEventLoop):
         self.script = script
         self.iteration = 0
         self.ages = 0
+        self.submitted: Job
         self.clock_s = 0.0
         self.tasks = 0
         self.set_order = SET_ORDERS[0] if script is None else script.set_order
@@ -203,6 +201,12 @@ class StockLoop(asyncio.SelectorEventLoop):
         done = THREAD.submit(function)
         error = done.exception()
         return (done.result() if error is None else None), error
+
+    def run_in_executor(self, executor: Any, func: Any, *args: Any) -> Any:
+        """Do what stock asyncio does, and remember the future."""
+        future = super().run_in_executor(executor, func, *args)
+        self.submitted.asked = future
+        return future
 
     def next_age(self) -> int:
         """Return a number that grows."""
@@ -296,6 +300,7 @@ def run_on_stock(program: Program, script: Script | None = None) -> Seen:
     try:
         ending = ending_of(loop, program)
         seen = Seen(ending, tuple(program.events))
+        program.over = True
         clean_up(loop)
     finally:
         loop._default_executor = None  # type: ignore[attr-defined]
