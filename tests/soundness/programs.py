@@ -14,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-# Durations are powers of two of this, each used once per program but for deliberate ties: no two sums of
-# them are equal, so the order of deadlines does not depend on how fast the machine is.
+# Durations are this times powers of four, each written once per program and run at most three times: no two
+# sums of them are equal, so the order of deadlines does not depend on how fast the machine is. Deadlines that
+# are meant to tie are set in one go: same_deadline, same_delay, twins.
 UNIT_S = 0.004
-DURATIONS = 12
+BASE = 4
+DURATIONS = 10
 MAX_STATEMENTS = 40
 
 Statement = tuple[Any, ...]
@@ -48,7 +50,7 @@ class Writer:
     durations: list[float]
     left: int = MAX_STATEMENTS
     names: int = 0
-    taken: list[float] = field(default_factory=list)
+    in_generator: bool = False
     spawned: list[int] = field(default_factory=list)
 
     def name(self) -> int:
@@ -56,10 +58,7 @@ class Writer:
         return self.names
 
     def duration(self) -> float:
-        if self.taken and (not self.durations or self.rng.random() < 0.15):
-            return self.rng.choice(self.taken)
-        self.taken.append(self.durations.pop())
-        return self.taken[-1]
+        return self.durations.pop()
 
     def body(self, depth: int, at_least: int = 1) -> Body:
         statements: list[Statement] = []
@@ -80,6 +79,10 @@ class Writer:
             kinds += OUTSIDE
         if depth < 3:
             kinds += NESTED if not self.portable else [kind for kind in NESTED if kind not in VERSIONED]
+        if not self.durations:
+            kinds = [kind for kind in kinds if kind not in TIMED]
+        if self.in_generator:
+            kinds = [kind for kind in kinds if kind != "generator"]
         kind = rng.choice(kinds)
         key = rng.randrange(2)
         if kind in ("log", "point", "to_thread", "call_soon"):
@@ -88,7 +91,7 @@ class Writer:
             return kind, self.name()
         if kind == "yield":
             return kind, rng.randint(1, 4)
-        if kind == "sleep":
+        if kind in ("sleep", "twins"):
             return kind, self.duration()
         if kind == "call_later":
             return kind, self.duration() if rng.random() < 0.7 else 0, self.name(), rng.random() < 0.2
@@ -110,14 +113,17 @@ class Writer:
         if kind in ("gather", "as_completed", "group"):
             return kind, self.bodies(depth), rng.random() < 0.5, self.name()
         if kind == "wait":
-            limit = self.duration() if rng.random() < 0.4 else None
+            limit = self.duration() if self.durations and rng.random() < 0.4 else None
             return kind, self.bodies(depth), rng.choice(WAITS), limit, self.name()
         if kind in ("timeout", "wait_for"):
             return kind, self.duration(), self.body(depth + 1), self.name()
         if kind in ("lock", "semaphore", "shield"):
             return kind, key, self.body(depth + 1), self.name()
         if kind == "generator":
-            return kind, self.body(depth + 1), rng.randint(1, 3), rng.random() < 0.5, self.name()
+            self.in_generator = True
+            body = self.body(depth + 1)
+            self.in_generator = False
+            return kind, body, rng.randint(1, 3), rng.random() < 0.5, self.name()
         if kind == "guard":
             return kind, self.body(depth + 1), rng.choice(("boom", "cancel", "finally")), self.body(depth + 1), self.name()
         assert kind == "raise", kind
@@ -125,7 +131,7 @@ class Writer:
 
 
 SIMPLE = (
-    *("log", "yield", "yield", "sleep", "sleep", "call_soon", "call_later", "same_deadline", "same_delay", "join"),
+    *("log", "yield", "yield", "sleep", "sleep", "twins", "call_soon", "call_later", "same_deadline", "same_delay", "join"),
     *("cancel", "on_done", "put", "get", "set", "clear", "wait_event", "notify", "notify_all", "cond_wait"),
     *("await_future", "resolve", "fail", "context", "raise"),
 )
@@ -136,6 +142,7 @@ NESTED = (
 )
 # Statements whose turns the standard library spends differently from one version of Python to the next.
 VERSIONED = ("as_completed", "group", "wait_for", "timeout", "lock", "semaphore", "gather")
+TIMED = ("sleep", "twins", "call_later", "same_deadline", "same_delay", "timeout", "wait_for")
 WAITS = (asyncio.FIRST_COMPLETED, asyncio.FIRST_EXCEPTION, asyncio.ALL_COMPLETED)
 
 
@@ -143,10 +150,10 @@ def write(seed: int, *, outside: bool = True, portable: bool = False, durations:
     """Return the program of ``seed``.
 
     outside: with points and executor jobs. portable: only what takes the same turns on every supported Python.
-    durations: how many different ones; the longest is ``UNIT_S * 2 ** (durations - 1)``.
+    durations: how many different ones; the longest is ``UNIT_S * BASE ** (durations - 1)``.
     """
     rng = random.Random(f"program {seed}")
-    pool = [UNIT_S * 2**power for power in range(durations)]
+    pool = [UNIT_S * BASE**power for power in range(durations)]
     rng.shuffle(pool)
     writer = Writer(rng, outside, portable, pool)
     tasks = tuple(writer.body(0, at_least=2) for _ in range(rng.randint(2, 4)))
@@ -254,6 +261,13 @@ class Program:
     async def do_sleep(self, me: Any, duration_s: float) -> None:
         await asyncio.sleep(duration_s)
         self.log(me, "slept", duration_s)
+
+    async def do_twins(self, me: Any, duration_s: float) -> None:
+        async def twin(number: int) -> None:
+            await asyncio.sleep(duration_s)
+            self.log(me, "twin", number)
+
+        await asyncio.gather(*map(twin, range(3)))
 
     async def do_point(self, me: Any, name: int) -> None:
         await self.loop.park(self.op_name(name))
