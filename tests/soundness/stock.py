@@ -153,6 +153,12 @@ class Selector(selectors.BaseSelector):
         return []
 
 
+def is_void(handle: Any) -> bool:
+    """Return whether a handle does nothing: the state of a job is copied to a future that was cancelled."""
+    name = getattr(handle._callback, "__qualname__", "")
+    return name.endswith("_chain_future.<locals>._set_state") and handle._args[0].done()
+
+
 class NumberedTask(asyncio.Task):  # type: ignore[type-arg]
     """A task with an address of our choice."""
 
@@ -244,7 +250,7 @@ class StockLoop(asyncio.SelectorEventLoop):
             return
         assert self.script is not None
         names = self.script.deliveries.get(self.iteration, ())
-        idle = timeout_s is None or timeout_s > 0
+        idle = timeout_s is None or timeout_s > 0 or all(map(is_void, self._ready))  # type: ignore[attr-defined]
         if timeout_s is None and not names:
             raise Deadlock
         for name in names:
