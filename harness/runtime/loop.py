@@ -149,9 +149,15 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Return virtual seconds: they move when a timer is delivered, with each turn, and with each read.
 
         No two reads are equal, as on a real clock: two deadlines are the same only if the program says so.
-        A program that reads the clock again and again while nothing happens waits for it to move, so it does.
         """
         self._reads += 1
+        return self.polled_time()
+
+    def polled_time(self) -> float:
+        """Return what a clock of the process shows that follows this loop.
+
+        A program that reads it again and again while nothing happens waits for it to move, so it does.
+        """
         without_pause = self.turn - self._quiet_turn
         if without_pause > POLLING_TURNS:
             self.offset_s += without_pause * TICK_S
