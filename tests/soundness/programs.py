@@ -108,7 +108,17 @@ class Writer:
             return kind, name, body
         if kind in ("put", "resolve", "fail"):
             return kind, key, self.name()
-        if kind in ("set", "clear", "wait_event", "get", "notify", "notify_all", "cond_wait", "await_future", "context"):
+        if kind in (
+            "set",
+            "clear",
+            "wait_event",
+            "get",
+            "notify",
+            "notify_all",
+            "cond_wait",
+            "await_future",
+            "context",
+        ):
             return kind, key
         if kind in ("gather", "as_completed", "group"):
             return kind, self.bodies(depth), rng.random() < 0.5, self.name()
@@ -125,13 +135,31 @@ class Writer:
             self.in_generator = False
             return kind, body, rng.randint(1, 3), rng.random() < 0.5, self.name()
         if kind == "guard":
-            return kind, self.body(depth + 1), rng.choice(("boom", "cancel", "finally")), self.body(depth + 1), self.name()
+            return (
+                kind,
+                self.body(depth + 1),
+                rng.choice(("boom", "cancel", "finally")),
+                self.body(depth + 1),
+                self.name(),
+            )
         assert kind == "raise", kind
         return (kind,)
 
 
 SIMPLE = (
-    *("log", "yield", "yield", "sleep", "sleep", "twins", "call_soon", "call_later", "same_deadline", "same_delay", "join"),
+    *(
+        "log",
+        "yield",
+        "yield",
+        "sleep",
+        "sleep",
+        "twins",
+        "call_soon",
+        "call_later",
+        "same_deadline",
+        "same_delay",
+        "join",
+    ),
     *("cancel", "on_done", "put", "get", "set", "clear", "wait_event", "notify", "notify_all", "cond_wait"),
     *("await_future", "resolve", "fail", "context", "raise"),
 )
@@ -142,6 +170,7 @@ NESTED = (
 )
 # Statements whose turns the standard library spends differently from one version of Python to the next.
 VERSIONED = ("as_completed", "group", "wait_for", "timeout", "lock", "semaphore", "gather")
+KEYED = ("set", "clear", "wait_event", "get", "notify", "notify_all", "cond_wait", "await_future", "context")
 TIMED = ("sleep", "twins", "call_later", "same_deadline", "same_delay", "timeout", "wait_for")
 WAITS = (asyncio.FIRST_COMPLETED, asyncio.FIRST_EXCEPTION, asyncio.ALL_COMPLETED)
 
@@ -392,9 +421,7 @@ class Program:
         except* Boom as errors:
             self.log(me, "group", *sorted(map(str, errors.exceptions)))
 
-    async def do_wait(
-        self, me: Any, bodies: tuple[Body, ...], when: str, limit_s: float | None, name: int
-    ) -> None:
+    async def do_wait(self, me: Any, bodies: tuple[Body, ...], when: str, limit_s: float | None, name: int) -> None:
         children = [asyncio.create_task(self.task(f"{name}.{number}", body)) for number, body in enumerate(bodies)]
         done, pending = await asyncio.wait(children, return_when=when, timeout=limit_s)
         self.log(me, "waited", *[child in done for child in children])
@@ -481,4 +508,3 @@ def plain_task(task: asyncio.Task[Any]) -> Any:
         return "cancelled"
     error = task.exception()
     return plain(task.result() if error is None else error)
-

@@ -12,6 +12,7 @@ which this is too early. Where the loop would sleep, any number of idle iteratio
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import selectors
 import sys
@@ -335,14 +336,10 @@ def clean_up(loop: StockLoop) -> None:
             break
         for task in left:
             task.cancel()
-        try:
+        with contextlib.suppress(Deadlock, Illegal):
             loop.run_until_complete(asyncio.wait(left, timeout=1e6))
-        except (Deadlock, Illegal):
-            pass
         left = asyncio.all_tasks(loop)
     for task in left:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-    try:
+    with contextlib.suppress(Deadlock, Illegal):
         loop.run_until_complete(loop.shutdown_asyncgens())
-    except (Deadlock, Illegal):
-        pass
