@@ -6,12 +6,14 @@ Owns the journal of saves and the await shape around their effect; must not know
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import Any
 
 from agent_framework import InMemoryCheckpointStorage
 
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
+from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
@@ -40,7 +42,7 @@ class ControlledStorage:
         self.shape = shape
         self._faults = faults
         self._shape = SHAPES[shape]
-        self._saves = 0
+        self._saves: Counter[str] = Counter()
         # Of the framework's own storages only this one's save awaits nothing.
         self._needs_loop = getattr(type(inner), "save", None) is not InMemoryCheckpointStorage.save
 
@@ -49,8 +51,12 @@ class ControlledStorage:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, ControlledLoop):
             return await self._shape(Effect(lambda: self.inner.save(checkpoint)), "save")
-        self._saves += 1
-        name = f"save#{self._saves}"
+        task = asyncio.current_task()
+        owner = path_of(loop, task)
+        self._saves[owner] += 1
+        operation = f"save#{self._saves[owner]}"
+        # Counted per task, so that the name means the same save in every schedule.
+        name = f"{owner.rpartition('/')[2]}/{operation}"
         run = attempt()
         data = {
             "checkpoint": checkpoint.checkpoint_id,
@@ -76,11 +82,10 @@ class ControlledStorage:
                 raise StorageFault(f"{name} failed after its commit")
             return result
 
-        task = asyncio.current_task()
         loop.note("save.called", name, run=run, **data)
         loop.interesting_tasks.add(task)
         try:
-            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), name)
+            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), operation)
         except asyncio.CancelledError:
             loop.note("save.cancelled", name, run=run, committed=committed, **data)
             raise
