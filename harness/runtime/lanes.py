@@ -3,7 +3,8 @@
 Owns how one batch of ready callbacks runs when someone watches or reorders it; must not know arrivals.
 
 A lane is one task's turns. In a relaxed schedule only runs of consecutive task turns are permuted: no turn
-overtakes a plain callback, and plain callbacks keep their order, on which asyncio's own transports rely.
+overtakes a plain callback or is overtaken by one, and plain callbacks keep their order, on which asyncio's own
+transports rely.
 """
 
 from __future__ import annotations
@@ -61,13 +62,30 @@ def run_batch(loop: ControlledLoop) -> None:
         if handle._cancelled:
             continue
         task = turn_task(handle)
-        if by_rank and task is not None and hold_turn(loop, handle, task):
-            continue
-        loop.turn += 1
-        if loop.tracing:
-            run_traced(loop, handle, task)
-        else:
-            handle._run()
+        if by_rank:
+            if task is None:
+                run_held_turns(loop)
+            elif hold_turn(loop, handle, task):
+                continue
+        run_turn(loop, handle, task)
+
+
+def run_turn(loop: ControlledLoop, handle: Any, task: Any) -> None:
+    """Run one callback."""
+    loop.turn += 1
+    if loop.tracing:
+        run_traced(loop, handle, task)
+    else:
+        handle._run()
+
+
+def run_held_turns(loop: ControlledLoop) -> None:
+    """Run the turns that are held, oldest first: a plain callback is next, and it overtakes none."""
+    for op in [op for op in loop.parked if op.kind == "turn"]:
+        loop.parked.remove(op)
+        loop.needs(Rung.RELAXED)
+        if not op.target._cancelled:
+            run_turn(loop, op.target, op.owner)
 
 
 def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
@@ -111,7 +129,10 @@ class Lane:
 
 
 def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
-    """Ask whether this lane waits; a held turn is parked until the others have nothing left to do."""
+    """Ask whether this lane waits.
+
+    A held turn is parked until the others have nothing left to do, or until a plain callback comes.
+    """
     if handle in loop.released:
         loop.released.remove(handle)
         return False
@@ -135,7 +156,7 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
 
 def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
     """Run one turn and record who ran and what came of it."""
-    number, now_s = loop.turn, loop.time()
+    number, now_s = loop.turn, loop.now()
     if task is None:
         callback: Any = handle._callback
         name = getattr(callback, "__qualname__", type(callback).__name__)
