@@ -62,9 +62,17 @@ AGENT_FRAMEWORK = Suite(
     paths=("tests/workflow",),
 )
 LANGGRAPH_TESTS = (
-    "pregel_async time_travel_async retry interruption large_cases_async subgraph_persistence_async "
-    "parent_command_async runtime graph_callbacks config_async"
-).split()
+    "config_async",
+    "graph_callbacks",
+    "interruption",
+    "large_cases_async",
+    "parent_command_async",
+    "pregel_async",
+    "retry",
+    "runtime",
+    "subgraph_persistence_async",
+    "time_travel_async",
+)
 SUITES = {
     "agent_framework": AGENT_FRAMEWORK,
     # ... and the same tests on the release that our scenarios use, where what they test changed since
@@ -78,10 +86,19 @@ SUITES = {
     ),
     "langgraph": Suite(
         source="langgraph==1.2.11",
-        install=tuple(
-            "langgraph==1.2.11 langgraph-checkpoint==4.2.0 langgraph-checkpoint-sqlite==3.1.1 "
-            "langgraph-checkpoint-postgres==3.1.2 langgraph-prebuilt==1.1.0 langgraph-sdk syrupy httpx redis "
-            "psycopg[binary] psycopg-pool pycryptodome".split()
+        install=(
+            "langgraph==1.2.11",
+            "langgraph-checkpoint==4.2.0",
+            "langgraph-checkpoint-sqlite==3.1.1",
+            "langgraph-checkpoint-postgres==3.1.2",
+            "langgraph-prebuilt==1.1.0",
+            "langgraph-sdk",
+            "httpx",
+            "psycopg-pool",
+            "psycopg[binary]",
+            "pycryptodome",
+            "redis",
+            "syrupy",
         ),
         args=("-p", "anyio", "-p", "pytest_mock", "-p", "syrupy", "-o", "addopts="),
         keep=("tests", "pyproject.toml"),
@@ -225,7 +242,8 @@ class Row:
         )
 
 
-HEADER = f"{'suite':21} {'version':9} {'stock':>6} {'ours':>6} {'schedules':>10} {'failures':>9} {'unsteady':>9} {'seconds':>8}"
+COLUMNS = ("stock", "ours", "schedules", "failures", "unsteady")
+HEADER = f"{'suite':21} {'version':9} {COLUMNS[0]:>6} {COLUMNS[1]:>6} {COLUMNS[2]:>10} {COLUMNS[3]:>9} {COLUMNS[4]:>9}"
 
 
 def failures(prepared: Prepared, row: Row, keep: set[str], mode: str, schedule: int, limits: Limits) -> dict[str, str]:
@@ -245,7 +263,7 @@ def measure(prepared: Prepared, *, first: int, schedules: int, limits: Limits) -
     row = Row(prepared.name, prepared.suite.source.partition("==")[2], schedules=schedules)
     began = time.monotonic()
     cached = prepared.work / "results" / f"{prepared.env.name}-stock.json"
-    if cached.exists():
+    if cached.exists() and (prepared.env / "ready").stat().st_mtime < cached.stat().st_mtime:
         stock = {test: Result(**result) for test, result in json.loads(cached.read_text()).items()}
     else:
         stock = prepared.run("stock", limits=limits)
