@@ -33,6 +33,8 @@ LONG_STREAK = 1000
 MAX_PASSED_OVER = 200
 HELD_TURN = 500
 WAKE_UP_S = 5e-5
+_MIN_TIMERS: int = asyncio.base_events._MIN_SCHEDULED_TIMER_HANDLES  # type: ignore[attr-defined]
+_CANCELLED_FRACTION: float = asyncio.base_events._MIN_CANCELLED_TIMER_HANDLES_FRACTION  # type: ignore[attr-defined]
 
 
 def complete_point(op: Op) -> None:
@@ -126,7 +128,7 @@ def deliver_early(loop: ControlledLoop, *, quiet: bool) -> None:
             continue
         if op not in loop.parked:
             continue
-        if quiet or has_had_time(loop, op):
+        if op in enabled_ops(loop) and (quiet or has_had_time(loop, op)):
             deliver_op(loop, op)
         else:
             loop.early.append(op)
@@ -166,7 +168,7 @@ def deliver_next(loop: ControlledLoop) -> bool:
     deliver_timer(loop, timer)
     while timers := loop._scheduled:  # type: ignore[attr-defined]
         head = timers[0]
-        if head._when >= horizon or head.rank or head._cancelled:
+        if head._when >= horizon or (head.rank and not head._cancelled):
             break
         deliver_timer(loop, head)
     return True
@@ -199,9 +201,19 @@ def next_timer(loop: ControlledLoop) -> ControlledTimer | None:
     if not timers:
         return None
     if not loop.held_timers:
-        return timers[0]
+        return first_timer(timers)
     loop.held_timers = [timer for timer in loop.held_timers if timer._scheduled and not timer._cancelled]
     return min(enabled_timers(loop), key=lambda timer: timer.rank, default=None)
+
+
+def first_timer(timers: list[ControlledTimer]) -> ControlledTimer | None:
+    """Return the timer that the heap gives out first, cancelled ones left out, or None."""
+    if not timers or not timers[0]._cancelled:
+        return timers[0] if timers else None
+    heap = list(timers)
+    while heap and heap[0]._cancelled:
+        heapq.heappop(heap)
+    return heap[0] if heap else None
 
 
 def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
@@ -210,13 +222,13 @@ def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     Rung exact: only the earliest. From latency on: sleeps in any order, other timers by deadline.
     """
     timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
-    if not timers:
+    first = first_timer(timers)
+    if first is None:
         return []
     if loop.settings.rung < Rung.LATENCY or len(timers) == 1:
-        return timers[:1]
+        return [first]
     found: list[ControlledTimer] = []
     met_deadline = False
-    first = timers[0]
     for timer in sorted(timers, key=lambda timer: (timer is not first, timer._when, timer.number)):
         if timer._cancelled:
             continue
@@ -227,8 +239,19 @@ def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
 
 
 def drop_cancelled_timers(loop: ControlledLoop) -> None:
-    """Remove cancelled timers from the head of the heap, as stock asyncio does."""
+    """Remove cancelled timers from the head of the heap, or all when they are many, as stock asyncio does.
+
+    Exactly when it does: the layout of the heap decides the order of timers with one deadline.
+    """
     timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    cancelled: int = loop._timer_cancelled_count  # type: ignore[attr-defined]
+    if len(timers) > _MIN_TIMERS and cancelled > len(timers) * _CANCELLED_FRACTION:
+        for timer in timers:
+            timer._scheduled = timer._scheduled and not timer._cancelled
+        loop._scheduled = [timer for timer in timers if not timer._cancelled]  # type: ignore[attr-defined]
+        heapq.heapify(loop._scheduled)  # type: ignore[attr-defined]
+        loop._timer_cancelled_count = 0  # type: ignore[attr-defined]
+        return
     while timers and timers[0]._cancelled:
         loop._timer_cancelled_count -= 1  # type: ignore[attr-defined]
         heapq.heappop(timers)._scheduled = False
@@ -241,7 +264,7 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
     if loop.streak > LONG_STREAK:
         loop.offset_s += BUSY_STEP_S
     if loop.deliveries is not None:
-        loop.deliveries.append((loop.iteration, op.name))
+        loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
     if op.kind == "turn":
@@ -252,6 +275,8 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
 def deliver_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
     """Move the clock and put ``timer`` in the ready queue, with all timers of exactly its deadline."""
     timers: Any = loop._scheduled  # type: ignore[attr-defined]
+    while timers[0]._cancelled and timers[0] is not timer:
+        release_timer(loop, heapq.heappop(timers))
     if timer is timers[0]:
         heapq.heappop(timers)
         loop.advance_to(timer._when)
@@ -266,10 +291,11 @@ def release_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
     """Append a timer that left the heap to the ready queue."""
     timer._scheduled = False
     loop.streak = 0
+    if loop.deliveries is not None:
+        loop.deliveries.append((loop.iteration, "", loop.now()))
     if loop.tracing and not timer._cancelled:
         loop.record("loop", f"deliver {timer}", timer.site)
     loop._ready.append(timer)  # type: ignore[attr-defined]
-    drop_cancelled_timers(loop)
 
 
 def overtake(loop: ControlledLoop, timer: ControlledTimer) -> None:
@@ -373,7 +399,6 @@ def arrive_by_index(loop: ControlledLoop) -> None:
     ops_over = False  # within an iteration, nothing from outside comes after a timer
     while True:
         loop.parked[:] = filter(alive, loop.parked)
-        drop_cancelled_timers(loop)
         ops = [] if ops_over else enabled_ops(loop)
         if not quiet:
             ops = [op for op in ops if has_had_time(loop, op)]

@@ -115,13 +115,16 @@ class ControlledTask(asyncio.Task[Any]):
 class ControlledFuture(asyncio.Future[Any]):
     """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
 
+    hash_value: int
+
     def __hash__(self) -> int:
-        value: int | None = self.__dict__.get("hash_value")
-        if value is None:
+        try:
+            return self.hash_value
+        except AttributeError:
             loop: Any = self.get_loop()
-            value = self.__dict__["hash_value"] = loop.set_order.hash_of(loop.hashed_futures)
+            self.hash_value = loop.set_order.hash_of(loop.hashed_futures)
             loop.hashed_futures += 1
-        return value
+            return self.hash_value
 
 
 def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:

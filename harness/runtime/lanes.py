@@ -2,9 +2,9 @@
 
 Owns how one batch of ready callbacks runs when someone watches or reorders it; must not know arrivals.
 
-A lane is one task's turns. In a relaxed schedule only runs of consecutive task turns are permuted: no turn
-overtakes a plain callback or is overtaken by one, and plain callbacks keep their order, on which asyncio's own
-transports rely.
+A lane is one task's turns. In a relaxed schedule no turn overtakes a plain callback, plain callbacks keep their
+order, on which asyncio's own transports rely, and so do the callbacks of one future, turns among them. A turn that
+is held may be overtaken by other plain callbacks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def run_batch(loop: ControlledLoop) -> None:
         task = turn_task(handle)
         if by_rank:
             if task is None:
-                run_held_turns(loop)
+                run_held_turns(loop, handle)
             elif hold_turn(loop, handle, task):
                 continue
         run_turn(loop, handle, task)
@@ -79,9 +79,15 @@ def run_turn(loop: ControlledLoop, handle: Any, task: Any) -> None:
         handle._run()
 
 
-def run_held_turns(loop: ControlledLoop) -> None:
-    """Run the turns that are held, oldest first: a plain callback is next, and it overtakes none."""
-    for op in [op for op in loop.parked if op.kind == "turn"]:
+def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
+    """Run the held turns that the plain callback ``handle`` must not overtake.
+
+    Both wait for the same future, whose callbacks are called in the order in which they were added.
+    """
+    args = handle._args
+    if not args or not asyncio.isfuture(args[0]):
+        return
+    for op in [op for op in loop.parked if op.kind == "turn" and op.target._args[:1] == args[:1]]:
         loop.parked.remove(op)
         loop.needs(Rung.RELAXED)
         if not op.target._cancelled:
@@ -131,7 +137,8 @@ class Lane:
 def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     """Ask whether this lane waits.
 
-    A held turn is parked until the others have nothing left to do, or until a plain callback comes.
+    A held turn is parked until the others have nothing left to do, or until a callback comes that was added to
+    the same future later.
     """
     if handle in loop.released:
         loop.released.remove(handle)
@@ -150,7 +157,8 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     op.rank = 1
     loop.parked.append(op)
     if loop.tracing:
-        loop.record(str(lane), "held", current_line(task))
+        op.site = current_line(task)
+        loop.record(str(lane), "held", op.site)
     return True
 
 

@@ -96,7 +96,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.streak = 0  # ops delivered since the last timer
         self.passed_held = 0  # timers delivered while an op was held
         self.pools: dict[Any, Pool] = {}  # one per executor that got a job
-        self.deliveries: list[tuple[int, str]] | None = None  # (iteration, op) in order, when somebody asks for it
+        # Iteration, op ("" for a timer) and time of each delivery, in order, when somebody asks for it.
+        self.deliveries: list[tuple[int, str, float]] | None = None
         self._reads = 0
         self._quiet_turn = 0
         self.used_real_io = False
@@ -162,9 +163,15 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Return virtual seconds: they move when a timer is delivered, with each turn, and with each read.
 
         No two reads are equal, as on a real clock: two deadlines are the same only if the program says so.
-        A program that reads the clock again and again while nothing happens waits for it to move, so it does.
         """
         self._reads += 1
+        return self.polled_time()
+
+    def polled_time(self) -> float:
+        """Return what a clock of the process shows that follows this loop.
+
+        A program that reads it again and again while nothing happens waits for it to move, so it does.
+        """
         without_pause = self.turn - self._quiet_turn
         if without_pause > POLLING_TURNS:
             self.offset_s += without_pause * TICK_S
