@@ -79,6 +79,8 @@ def explain(
 
 def explain_counterexample(target: Target, found: Counterexample) -> Counterexample:
     """Return ``found`` with its deciding ordering, where there is one."""
+    if found.execution.ending.kind in ("stalled", "turn-limit"):
+        return found  # a hundred executions of this would keep the user waiting
     schedule = found.execution.schedule
     plan = {decision.index: decision.value for decision in schedule.decisions}
     with target.open() as runner:
