@@ -64,7 +64,7 @@ def open_session(session: Session | None = None) -> Iterator[Session]:
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     try:
-        with entropy.seeded_entropy(), watchdog.watched(), silenced(session.noise):
+        with watchdog.heeding_interrupts(), entropy.seeded_entropy(), watchdog.watched(), silenced(session.noise):
             try:
                 yield session
             finally:
