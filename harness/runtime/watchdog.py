@@ -47,8 +47,10 @@ class _Watch:
 
     def interrupt(self, signum: int, frame: FrameType | None) -> None:
         # Raised in a finalizer or swallowed by the program under test, the exception is lost; the note is not.
+        # Between executions the note is enough, and nothing of ours is left half made.
         self.interrupted = True
-        raise KeyboardInterrupt
+        if self.loop is not None:
+            raise KeyboardInterrupt
 
 
 _watch = _Watch()
