@@ -140,7 +140,7 @@ def test_a_save_fails_before_or_after_its_commit():
         assert run.ending in ("returned", "failed")
 
     options = [option for option, _ in executions(target_of(program, faults=["storage"]))]
-    assert options[:2] == ["save#1: raises before commit", "save#1: raises after commit"]
+    assert options[:2] == ["flow/save#1: raises before commit", "flow/save#1: raises after commit"]
 
 
 def test_the_search_finds_a_fault_and_names_it():
