@@ -308,6 +308,17 @@ BAD = {
             [*DONE, started(1, resumes=0), step("restored", 1, "a(2)"), step("invoked", 1)],
             "a(1) completed in run 0 (turn 3) and was executed again in run 1 (turn 7)",
         ),
+        "an executor": (
+            [
+                started(0),
+                ("executor.invoked", 0, "e", {"call": "e(1)"}),
+                ("executor.completed", 0, "e", {"call": "e(1)"}),
+                ended(0),
+                started(1, resumes=0),
+                ("executor.invoked", 1, "e", {"call": "e(1)"}),
+            ],
+            "e(1) completed in run 0 (turn 3) and was executed again in run 1 (turn 6)",
+        ),
         "a crash after the save was acknowledged": (
             [
                 *DONE[:3],

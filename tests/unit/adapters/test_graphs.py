@@ -126,6 +126,45 @@ def test_a_stream_is_consumed_event_by_event():
     assert [e.subject for e in execution.journal if e.kind == "executor.output" and e.run == 0] == ["join"]
 
 
+class Flaky(Executor):
+    """Fails the first time, later than the others."""
+
+    @handler
+    async def fail(self, order: int, ctx: WorkflowContext[str]) -> None:
+        await harness.point("one")
+        await harness.point("two")
+        if harness.attempt() == 0:
+            raise RuntimeError("service unavailable")
+        await ctx.send_message(f"{self.id} {order}")
+
+
+def failing():
+    """Build a workflow with a join, one half of which fails."""
+    start, left, right, join = Start(id="start"), Work(id="left"), Flaky(id="right"), Join(id="join")
+    return (
+        WorkflowBuilder(name="failing", start_executor=start, output_from=[join])
+        .add_fan_out_edges(start, [left, right])
+        .add_fan_in_edges([left, right], join)
+        .build()
+    )
+
+
+def test_a_superstep_that_failed_runs_completed_executors_again_by_design():
+    """completed_steps_restored sees it, and a scenario says that it is meant."""
+
+    async def program(durable):
+        run = await durable.run(failing, 7)
+        assert run.ending == "failed"
+        resumed = await durable.resume(run)
+        assert resumed.outputs == ["left 7, right 7"]
+
+    (violation,) = executed(program).violations
+    assert violation.oracle == "completed_steps_restored"
+    assert violation.message.startswith("left(7) completed in run 0")
+    reason = "a graph superstep runs completed executors again by design"
+    assert executed(program, without={"completed-steps-restored": reason}).violations == ()
+
+
 @pytest.mark.slow
 def test_a_crash_leaves_what_was_committed():
     """The resume ends with the outputs, at whatever moment the process died."""
