@@ -22,6 +22,7 @@ ROWS = [
     ("straggler", "sqlite", "no_zombies"),
     ("straggler_next_run", "memory", "run_isolation"),
     ("straggler_next_run", "remote", "run_isolation"),
+    ("straggler_resume", "memory", "restore_complete"),
     ("save_error", "memory", "completed_steps_restored"),
     ("save_error_retry", "memory", "decision_stable"),
     ("cancel_in_save", "remote", "completed_steps_restored"),

@@ -81,6 +81,9 @@ def test_a_run_returns_and_every_checkpoint_resumes(storage):
         resumed = await durable.resume(run)
         assert (resumed.ending, resumed.outputs) == ("returned", [])
         assert resumed.instance is not run.instance
+        for checkpoint in sorted(found, key=lambda item: item.timestamp)[:3]:
+            resumed = await durable.resume(run, checkpoint=checkpoint.checkpoint_id)
+            assert (resumed.ending, resumed.outputs) == ("returned", run.outputs)
 
     execution = executed(program, storage=storage)
     assert (execution.ending.kind, execution.violations) == ("returned", ())
