@@ -76,6 +76,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.scheduler = scheduler
         self.tracing = settings.tracing
         self.trace: list[Turn] = []
+        self.heed: Callable[[Turn], None] | None = getattr(scheduler, "heed", None)
         self.births: list[Birth] = []
         self.hashed_futures = 0
         self.turn = 0
@@ -139,7 +140,13 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def record(self, lane: str, what: str, where: str = "") -> None:
         """Append to the trace."""
-        self.trace.append(self.entry(lane, what, where, number=self.turn, now_s=self.now()))
+        self.enter(self.entry(lane, what, where, number=self.turn, now_s=self.now()), len(self.trace))
+
+    def enter(self, entry: Turn, position: int) -> None:
+        """Put an entry into the trace, and show it to a scheduler that heeds what happens."""
+        self.trace.insert(position, entry)
+        if self.heed is not None:
+            self.heed(entry)
 
     def entry(self, lane: str, what: str, where: str, *, number: int, now_s: float) -> Turn:
         """Return a trace entry."""

@@ -16,7 +16,8 @@ from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
-from harness.search.recording import Planned
+from harness.search.readable import in_readable_form
+from harness.search.recording import Labelled, Planned
 from harness.search.result import Counterexample, SearchResult
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
@@ -138,9 +139,10 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
     plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
+    labels = Labelled(plan)
     first, second = (
-        trial.runner.run(Planned(plan), tracing=True, discipline=failure.discipline, rung=failure.rung)
-        for _ in range(2)
+        trial.runner.run(scheduler, tracing=True, discipline=failure.discipline, rung=failure.rung)
+        for scheduler in (labels, Planned(plan))
     )
     trial.executions += 2
     difference = first_difference(first.trace, second.trace)
@@ -153,6 +155,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_by=phase,
         replays=stable,
         difference="" if difference is None else f"{difference[0]} | {difference[1]}",
+        text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
     )
 
 
