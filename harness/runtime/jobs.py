@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 def runs_for_real(loop: ControlledLoop, executor: Any) -> bool:
     """Return whether a job goes to a real executor: real I/O is allowed, or it is no thread pool."""
     loop._check_closed()  # type: ignore[attr-defined]
+    if executor is None:
+        loop._check_default_executor()  # type: ignore[attr-defined]
     if loop.settings.allow_real_io:
         loop.used_real_io = True
         return True
