@@ -1,1 +1,117 @@
-"""stub"""
+"""The pytest plugin: the ``interleave`` marker, its options, and scenario files.
+
+Owns the hooks only; loads no third party but pytest until a marked test or a scenario is collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MARKER = (
+    "interleave(storages=..., budget=..., rung='latency', shapes=True, scheduler='portfolio', oracles=[...], "
+    "adapter='agent-framework', clock='increasing', allow_real_io=False): run an async test in its default "
+    "order, then in others, and fail with the smallest schedule that breaks it."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the group ``interleave``."""
+    group = parser.getgroup("interleave", "orders of asyncio programs (harness)")
+    group.addoption("--interleave-budget", type=_budget, metavar="N", help="Executions per test or scenario storage.")
+    group.addoption("--interleave-seed", type=int, metavar="N", help="Seed of the random phases (default 0).")
+    group.addoption("--interleave-replay", metavar="TOKEN", help="Execute only this schedule, on the test it is of.")
+    parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
+
+
+def _budget(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise ValueError("a budget is at least 1")
+    return value
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker, and refuse a damaged token before anything runs."""
+    config.addinivalue_line("markers", MARKER)
+    token = config.getoption("--interleave-replay")
+    if token:
+        from harness.model.errors import TokenError
+        from harness.model.schedule import parse_token
+
+        try:
+            parse_token(token)
+        except TokenError as error:
+            raise pytest.UsageError(f"--interleave-replay: {error}") from error
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect scenario files."""
+    folders = parent.config.getini("interleave_scenarios")
+    if file_path.suffix != ".py" or file_path.parent.name not in folders or file_path.name.startswith(("_", "test_")):
+        return None
+    if file_path.name == "conftest.py" or "scenario" not in file_path.read_text(encoding="utf-8"):
+        return None
+    from harness.adapters.pytest_items import ScenarioFile
+
+    return ScenarioFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Module | pytest.Class, name: str, obj: object
+) -> Generator[None, Any, Any]:
+    """Turn marked async tests into interleaved ones, whatever other plugins made of them."""
+    nodes = yield
+    if not isinstance(nodes, list):
+        return nodes
+    return [_interleaved(node) for node in nodes]
+
+
+def _interleaved(node: Any) -> Any:
+    if not isinstance(node, pytest.Function) or node.get_closest_marker("interleave") is None:
+        return node
+    from harness.adapters.pytest_items import InterleavedFunction
+
+    return InterleavedFunction.from_function(node)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, Any]:
+    """Let the async fixtures of an interleaved test run on its own loop, once per execution."""
+    if request.node.get_closest_marker("interleave") is None or fixturedef.scope != "function":
+        return (yield)
+    from harness.adapters.pytest_items import deferred
+
+    original = fixturedef.func
+    fixturedef.func = deferred(original)
+    try:
+        return (yield)
+    finally:
+        fixturedef.func = original
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that takes ``durable`` once per storage."""
+    marker = metafunc.definition.get_closest_marker("interleave")
+    if marker is None or "durable" not in metafunc.fixturenames:
+        return
+    storages = marker.kwargs.get("storages", ["memory"])
+    names = list(storages)
+    metafunc.parametrize("durable", names, indirect=True, ids=names)
+
+
+@pytest.fixture
+def durable(request: pytest.FixtureRequest) -> Any:
+    """Run and resume workflows on the storage of this test; made anew for each execution.
+
+    Only for tests that are marked ``interleave``.
+    """
+    if request.node.get_closest_marker("interleave") is None:
+        pytest.fail("the fixture 'durable' needs @pytest.mark.interleave", pytrace=False)
+    from harness.adapters.pytest_items import DurableSlot
+
+    return DurableSlot(getattr(request, "param", "memory"))

@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -79,7 +79,7 @@ def scenario_target(
     if fix and fix not in adapter.fixes():
         raise unknown("fix", name=fix, known=adapter.fixes())
     use_shapes = scenario.shapes if shapes is None else shapes
-    room = _Room(adapter, storage, scenario.storages.get(storage))
+    room = StorageRoom(adapter, storage, scenario.storages.get(storage))
 
     async def program() -> Any:
         durable = adapter.durable(room.fresh_storage(), shapes=use_shapes)
@@ -101,12 +101,15 @@ def scenario_target(
         name=scenario.name,
         program=program,
         setup=setup,
-        judges=tuple(
-            cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in scenario.oracles
-        ),
+        judges=load_oracles(scenario.oracles),
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )
+
+
+def load_oracles(names: Iterable[str]) -> tuple[Oracle, ...]:
+    """Return the oracles called ``names``; raises UsageError for one that does not exist."""
+    return tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in names)
 
 
 def clock_patch(model: str) -> Patch:
@@ -123,7 +126,7 @@ def clock_patch(model: str) -> Patch:
     return patch
 
 
-class _Room:
+class StorageRoom:
     """A directory for the length of a search, with one empty folder per execution."""
 
     def __init__(self, adapter: Adapter, name: str, factory: Callable[[Any], Any] | None) -> None:
@@ -135,6 +138,7 @@ class _Room:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
+        """Make the directory, and remove it at the end."""
         with tempfile.TemporaryDirectory(prefix="harness-") as root:
             self._root = Path(root)
             try:
@@ -143,9 +147,10 @@ class _Room:
                 self._forget()
 
     def fresh_storage(self) -> Any:
+        """Return a new storage for the execution that begins, and close the one before."""
         self._forget()
         folder = self._root / "execution"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         storage = self._factory(folder) if self._factory else self._adapter.make_storage(self._name, folder)
         self._last = storage, folder
         return storage
@@ -158,4 +163,9 @@ class _Room:
         close = getattr(storage, "close", None)
         if callable(close):
             close()
-        shutil.rmtree(folder, ignore_errors=True)
+        # Emptied, not removed: on some file systems removing a folder costs as much as a run.
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                shutil.rmtree(entry, ignore_errors=True)
+            else:
+                entry.unlink(missing_ok=True)

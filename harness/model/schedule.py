@@ -30,14 +30,16 @@ class Schedule:
     discipline: how arrivals are decided. ``ranks``: one choice when an op is parked; ``indices``: one
     choice at each arrival.
     setup: what the execution was set up with, such as the storage and the fix. Keys and values are text.
-    digest: of the trace that was seen, 8 hex digits, or "" when none was kept.
+    facts: digest of what happened, 8 hex digits, the same on every Python; "" when no trace was kept.
+    turns: ``X.Y:`` and the digest of every turn, comparable on Python X.Y only.
     """
 
     decisions: tuple[Decision, ...] = ()
     rung: Rung = Rung.LATENCY
     discipline: Discipline = "ranks"
     setup: Mapping[str, str] = field(default_factory=dict)
-    digest: str = ""
+    facts: str = ""
+    turns: str = ""
 
     @property
     def deviations(self) -> int:
@@ -51,7 +53,8 @@ class Schedule:
             "r": self.rung.label,
             "d": self.discipline,
             "s": dict(sorted(self.setup.items())),
-            "t": self.digest,
+            "f": self.facts,
+            "t": self.turns,
         }
         raw = json.dumps(payload, separators=(",", ":"), ensure_ascii=False).encode()
         body = zlib.compress(raw, 9, wbits=-15)
@@ -78,7 +81,8 @@ def parse_token(token: str) -> Schedule:
             rung=Rung.parse(payload["r"]),
             discipline=payload["d"],
             setup=payload["s"],
-            digest=payload["t"],
+            facts=payload["f"],
+            turns=payload["t"],
         )
     except (binascii.Error, zlib.error, ValueError, KeyError, TypeError) as error:
         raise TokenError(

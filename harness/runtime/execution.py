@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 
 from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
-from harness.model.outcome import Ending, Execution, digest_trace
+from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
 from harness.model.schedule import Schedule
 from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
@@ -97,7 +98,8 @@ def execute(
         rung=settings.rung,
         discipline=settings.discipline,
         setup=setup or {},
-        digest=digest_trace(trace) if settings.tracing else "",
+        facts=digest_facts(trace) if settings.tracing else "",
+        turns=f"{sys.version_info.major}.{sys.version_info.minor}:{digest_trace(trace)}" if settings.tracing else "",
     )
     return Execution(
         ending=ending,

@@ -79,13 +79,15 @@ class ControlledTask(asyncio.Task[Any]):
 class ControlledFuture(asyncio.Future[Any]):
     """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
 
+    number: int
+
     def __hash__(self) -> int:
-        number: int | None = self.__dict__.get("number")
-        if number is None:
+        try:
+            return self.number
+        except AttributeError:
             loop: Any = self.get_loop()
-            number = loop.hashed_futures = loop.hashed_futures + 1
-            self.__dict__["number"] = number
-        return number
+            self.number = loop.hashed_futures = loop.hashed_futures + 1
+            return self.number
 
 
 def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:

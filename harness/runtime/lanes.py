@@ -129,7 +129,8 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     op.rank = 1
     loop.parked.append(op)
     if loop.tracing:
-        loop.record(str(lane), "held", current_line(task))
+        op.site = current_line(task)
+        loop.record(str(lane), "held", op.site)
     return True
 
 

@@ -18,14 +18,19 @@ if TYPE_CHECKING:
 
 OpKind = Literal["point", "job", "done", "arrival", "turn"]
 
-_OURS = ("harness.runtime", "asyncio")
+_STORAGES = "harness.adapters.agent_framework.storages"
+
+
+def is_plumbing(module: str) -> bool:
+    """Return whether a frame of ``module`` is asyncio's or ours, and so no place to show to a user."""
+    return module.startswith(("asyncio", "harness.")) and not module.startswith(_STORAGES)
 
 
 def caller_site(frame: FrameType | None = None) -> str:
-    """Return ``file:line`` of the nearest frame outside asyncio and this package."""
+    """Return ``file:line`` of the nearest frame of the program, or "" when only the loop called."""
     frame = frame or sys._getframe(1)
-    while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith(_OURS):
+    while frame is not None and frame.f_code.co_name != "_run_once":
+        if not is_plumbing(frame.f_globals.get("__name__", "")):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

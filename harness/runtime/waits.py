@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from harness.runtime.identity import path_of
+from harness.runtime.ops import is_plumbing
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -36,7 +37,7 @@ def frames_of(task: Any) -> list[Any]:
 def current_line(task: Any) -> str:
     """Return ``file:line`` of the innermost frame of ``task`` that is not asyncio's or ours, or ""."""
     for frame in reversed(frames_of(task)):
-        if not frame.f_globals.get("__name__", "").startswith(("asyncio", "harness.runtime")):
+        if not is_plumbing(frame.f_globals.get("__name__", "")):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return ""
 
@@ -44,6 +45,8 @@ def current_line(task: Any) -> str:
 def waits_for(loop: ControlledLoop, task: Any) -> str:
     """Say in a few words what ``task`` waits for."""
     waiter = getattr(task, "_fut_waiter", None)
+    if waiter is None:
+        return "its next turn"
     if isinstance(waiter, asyncio.Task):
         return f"task {path_of(loop, waiter)}"
     children = getattr(waiter, "_children", None)
@@ -57,7 +60,7 @@ def waits_for(loop: ControlledLoop, task: Any) -> str:
     inner = frames[-1].f_code if frames else None
     if inner is not None and "asyncio" in inner.co_filename:
         return f"asyncio {inner.co_qualname}"
-    return "its next turn" if waiter is None else f"a {type(waiter).__name__} that nothing completes"
+    return f"a {type(waiter).__name__} that nothing completes"
 
 
 def describe_waits(loop: ControlledLoop) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 from harness.model.errors import StalledError
 from harness.runtime.clock import real_time
 
-STALL_S = 1.5
+STALL_S = 1.25
 _CHECK_S = 0.25
 
 

@@ -56,36 +56,37 @@ class Recorded:
 
 
 class Replay:
-    """Replays a schedule; raises DivergenceError at the first choice point that does not fit.
+    """Replays a schedule and notes the first choice point that does not fit; from there on it answers 0.
 
     Only choices that were recorded with their names are checked: all that a traced execution recorded.
     """
 
     def __init__(self, schedule: Schedule) -> None:
         self._decisions = {decision.index: decision for decision in schedule.decisions}
-        self._left = len(self._decisions)
+        # Not raised where it is met: the program under test would catch it.
+        self.diverged: DivergenceError | None = None
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return the recorded value, or 0."""
-        decision = self._decisions.get(point.index)
-        if decision is None:
+        decision = self._decisions.pop(point.index, None)
+        if decision is None or self.diverged is not None:
             return 0
-        self._left -= 1
         legal = decision.kind == point.kind and decision.value < len(point.enabled)
         if legal and decision.option in ("", option_label(point, decision.value)):
             return decision.value
-        raise DivergenceError(
+        self.diverged = DivergenceError(
             choice=point.index,
             now_s=point.now_s,
             recorded=f"{decision.kind} {decision.option or decision.label}",
             met=point_label(point),
         )
+        return 0
 
     def check_ended(self, choices: int, *, now_s: float) -> None:
         """Raise DivergenceError when the execution ended before all recorded choices came up."""
-        if not self._left:
+        if not self._decisions:
             return
-        later = min(index for index in self._decisions if index >= choices)
+        later = min(self._decisions)
         decision = self._decisions[later]
         raise DivergenceError(
             choice=later,

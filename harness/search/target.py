@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.model.choice import Scheduler
@@ -37,6 +37,10 @@ class Target:
     patches: tuple[Patch, ...] = ()
     allow_real_io: bool = False
     turn_limit: int = DEFAULT_TURN_LIMIT
+
+    def with_setup(self, **more: str) -> Target:
+        """Return this target with more for its tokens to carry."""
+        return replace(self, setup={**self.setup, **more})
 
     @contextlib.contextmanager
     def open(self) -> Iterator[Runner]:

@@ -1,0 +1,46 @@
+# Needs Python 3.11 or newer with pip, and make; everything else is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_FLAGS := --quiet --disable-pip-version-check
+# The other supported versions are tested too, where they are installed.
+OTHERS := $(shell $(PYTHON) scripts/find_pythons.py 3.11 3.12 3.13)
+
+.PHONY: race test lint unit long bench clean
+
+# The main job: search microsoft/agent-framework #9615 on every storage. Status 1 means "found".
+race: $(VENV)/.installed
+	@$(BIN)/harness search scenarios/issue_9615.py --no-shapes || test $$? -eq 1
+
+test: lint unit
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed
+	$(BIN)/python -m pytest tests scenarios -m "not long"
+	@set -e; for python in $(OTHERS); do \
+	    venv=$(VENV)-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    $(MAKE) --no-print-directory PYTHON=$$python VENV=$$venv OTHERS= $$venv/.installed; \
+	    echo "$$venv/bin/python -m pytest tests scenarios"; \
+	    $$venv/bin/python -m pytest tests scenarios; \
+	done
+
+# Tests that take minutes.
+long: $(VENV)/.installed
+	$(BIN)/python -m pytest tests -m long
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/speed.py
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install $(PIP_FLAGS) -r requirements.txt
+	$(BIN)/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-* build dist *.egg-info

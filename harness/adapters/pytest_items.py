@@ -1,0 +1,373 @@
+"""What the pytest plugin collects: interleaved tests and scenarios.
+
+Owns the life of fixtures across executions and the outcome of a test; must not know how schedules are found.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import pytest
+from _pytest.tmpdir import tmppath_result_key
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from harness.adapters.loading import scenarios_in
+from harness.adapters.portfolio import DEFAULT, make_phases
+from harness.adapters.targets import StorageRoom, clock_patch, load_adapter, load_oracles, scenario_target
+from harness.model.errors import DivergenceError, HarnessError, UsageError
+from harness.model.outcome import Execution
+from harness.model.registry import unknown
+from harness.model.rung import Rung
+from harness.model.scenario import Scenario
+from harness.model.schedule import Schedule, parse_token
+from harness.report.json import schedule_text
+from harness.report.text import failure_report, turns_that_matter
+from harness.runtime.ops import is_plumbing
+from harness.search.portfolio import search
+from harness.search.replay import replay
+from harness.search.result import Counterexample, SearchResult
+from harness.search.target import Patch, Target
+
+DEFAULT_BUDGET = 100
+_OPTIONS = {
+    "adapter": "agent-framework",
+    "allow_real_io": False,
+    "budget": None,
+    "clock": "increasing",
+    "oracles": ("completed-steps-restored",),
+    "rung": "latency",
+    "scheduler": DEFAULT,
+    "shapes": True,
+    "storages": (),
+}
+
+
+class InterleavingFailure(Exception):
+    """A report to show as it is, without a traceback of the harness."""
+
+    def __init__(self, report: str, error: BaseException | None = None) -> None:
+        super().__init__(report)
+        self.report = report
+        self.error = error
+
+
+class _Item(pytest.Item):
+    """What tests and scenarios share: the options, the search, and how a failure is shown."""
+
+    def look(self, target: Target, *, budget: int, scheduler: str = DEFAULT) -> SearchResult:
+        """Search ``target`` as the command line says."""
+        option = self.config.getoption
+        seed = option("--interleave-seed")
+        if seed is None and option("--hypothesis-seed", default=None) is None:
+            seed = 0
+        phases = make_phases(
+            scheduler,
+            rung=target.rung,
+            seed=seed,
+            key=f"{self.nodeid} {target.rung.label}",
+            database=self.config.rootpath / ".hypothesis" / "harness",
+        )
+        result = search(target, phases=phases, budget=option("--interleave-budget") or budget)
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return result
+
+    def recorded(self) -> Schedule | None:
+        """Return the schedule to replay instead of searching, or None."""
+        token = self.config.getoption("--interleave-replay")
+        if not token:
+            return None
+        schedule = parse_token(token)
+        if schedule.setup.get("test") != self.nodeid:
+            pytest.skip(f"--interleave-replay is of {schedule.setup.get('test') or schedule.setup.get('scenario')}")
+        return schedule
+
+    def run_again(self, target: Target, schedule: Schedule) -> None:
+        """Replay ``schedule``; fail as the recorded execution did."""
+        try:
+            outcome = replay(target, schedule)
+        except DivergenceError as error:
+            raise InterleavingFailure(str(error)) from None
+        execution = outcome.execution
+        if not execution.violations:
+            return
+        lines = [
+            f"{self.name}: {execution.violations[0].oracle} is violated (rung {execution.rung.label}), replayed",
+            f"  {execution.violations[0].message}",
+            f"  schedule: {schedule_text(schedule.decisions)}",
+            *turns_that_matter(execution, limit=30),
+        ]
+        raise InterleavingFailure("\n".join(lines), _error_of(execution))
+
+    def fail(self, found: Counterexample) -> None:
+        """Fail with the report of ``found``."""
+        token = found.execution.schedule.token()
+        line = f"pytest '{self.nodeid}' --interleave-replay {token}"
+        report = failure_report(found, title=self.name, replay=line)
+        raise InterleavingFailure(report, _error_of(found.execution))
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """Show a report as it is, with the program's own traceback under it."""
+        if isinstance(excinfo.value, InterleavingFailure):
+            failure = excinfo.value
+            if failure.error is None or failure.error.__traceback__ is None:
+                return failure.report
+            own = pytest.ExceptionInfo.from_exception(failure.error)
+            own.traceback = own.traceback.filter(lambda entry: not is_plumbing(entry.frame.f_globals["__name__"]))
+            return f"{failure.report}\n\n{own.getrepr(style='short')}"
+        if isinstance(excinfo.value, HarnessError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+
+def _error_of(execution: Execution) -> BaseException | None:
+    return execution.ending.error if execution.ending.kind == "raised" else None
+
+
+# -- tests ---------------------------------------------------------------------------------------------
+
+
+class DurableSlot:
+    """Stands for ``durable`` until an execution begins. storage: its name."""
+
+    def __init__(self, storage: str) -> None:
+        self.storage = storage
+
+
+class Deferred:
+    """An async fixture that has not run yet; each execution runs it on its own loop."""
+
+    def __init__(self, func: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        self.func = func
+        self.arguments = arguments
+
+
+def deferred(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``func``, or for an async fixture function one that returns a Deferred."""
+    if not (inspect.iscoroutinefunction(func) or inspect.isasyncgenfunction(func)):
+        return func
+    return functools.wraps(func)(functools.partial(_defer, func))
+
+
+def _defer(func: Callable[..., Any], **arguments: Any) -> Deferred:
+    return Deferred(func, arguments)
+
+
+class InterleavedFunction(_Item, pytest.Function):
+    """An async test that is executed under many schedules, with fresh function fixtures each time."""
+
+    @classmethod
+    def from_function(cls, function: pytest.Function) -> InterleavedFunction:
+        """Return the interleaved form of a collected test function."""
+        node = cls.from_parent(
+            function.parent,
+            name=function.name,
+            callspec=getattr(function, "callspec", None),
+            callobj=function.obj,
+            fixtureinfo=function._fixtureinfo,
+            keywords=function.keywords,
+            originalname=function.originalname,
+        )
+        node.own_markers = function.own_markers
+        return node
+
+    def runtest(self) -> None:
+        """Search, or replay the schedule that was asked for."""
+        options = self._options()
+        target = self._target(options)
+        schedule = self.recorded()
+        if schedule is not None:
+            self.run_again(target, schedule)
+            return
+        budget = options["budget"] or DEFAULT_BUDGET
+        result = self.look(target, budget=budget, scheduler=options["scheduler"])
+        if result.counterexample is not None:
+            self.fail(result.counterexample)
+
+    def _options(self) -> dict[str, Any]:
+        marker = self.get_closest_marker("interleave")
+        given = {} if marker is None else marker.kwargs
+        if marker is not None and marker.args:
+            raise UsageError("interleave takes keyword arguments only")
+        for name in given:
+            if name not in _OPTIONS:
+                raise unknown("option of interleave", name=name, known=_OPTIONS)
+        if not inspect.iscoroutinefunction(self.function):
+            raise UsageError(f"{self.name} is marked interleave but is not an async function")
+        options = {**_OPTIONS, **given}
+        if options["budget"] is not None and not (isinstance(options["budget"], int) and options["budget"] > 0):
+            raise UsageError(f"interleave(budget={options['budget']!r}): a budget is a whole number, at least 1")
+        return options
+
+    def _target(self, options: dict[str, Any]) -> Target:
+        try:
+            rung = Rung.parse(options["rung"]) if isinstance(options["rung"], str) else Rung(options["rung"])
+        except (KeyError, ValueError):
+            raise unknown("rung", name=str(options["rung"]), known=[item.label for item in Rung]) from None
+        patches: list[Patch] = [clock_patch(options["clock"])]
+        slot = next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
+        make_durable: Callable[[], Any] | None = None
+        setup = {"test": self.nodeid, "clock": options["clock"]}
+        if slot is not None:
+            adapter = load_adapter(options["adapter"])
+            storages = options["storages"]
+            factory = storages.get(slot.storage) if isinstance(storages, dict) else None
+            if factory is None and slot.storage not in adapter.storages():
+                raise unknown("storage", name=slot.storage, known=adapter.storages())
+            room = StorageRoom(adapter, slot.storage, factory)
+            patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
+            setup["storage"] = slot.storage
+            make_durable = lambda: adapter.durable(room.fresh_storage(), shapes=options["shapes"])  # noqa: E731
+        return Target(
+            name=self.name,
+            program=functools.partial(self._program, make_durable),
+            setup=setup,
+            judges=load_oracles(options["oracles"]) if slot is not None else (),
+            rung=rung,
+            patches=tuple(patches),
+            allow_real_io=options["allow_real_io"],
+        )
+
+    def _program(self, make_durable: Callable[[], Any] | None) -> Any:
+        """Set up fresh fixtures and return the coroutine of one execution."""
+        self._refresh_fixtures()
+        body: Any = self._body(make_durable)
+        body.__name__ = self.originalname or self.name
+        return body
+
+    async def _body(self, make_durable: Callable[[], Any] | None) -> None:
+        resolver = _Resolver(make_durable)
+        values = {name: await resolver.value(given) for name, given in self.funcargs.items()}
+        try:
+            arguments = {name: values[name] for name in self._fixtureinfo.argnames}
+            await self.obj(**arguments)
+        finally:
+            await resolver.close()
+
+    def _refresh_fixtures(self) -> None:
+        """Tear down and set up the function fixtures: state of one execution must not reach the next."""
+        # tmp_path looks up the outcome of the test when it is torn down
+        self.stash.setdefault(tmppath_result_key, {})
+        request: Any = self._request
+        for fixturedef in reversed(list(request._fixture_defs.values())):
+            if fixturedef.scope == "function" and hasattr(fixturedef, "finish"):
+                fixturedef.finish(request)
+        self._initrequest()
+        self._request._fillfixtures()
+
+
+class _Resolver:
+    """Runs the deferred fixtures of one execution, each once, and finishes them in reverse order."""
+
+    def __init__(self, make_durable: Callable[[], Any] | None) -> None:
+        self._make_durable = make_durable
+        self._values: list[tuple[Deferred, Any]] = []
+        self._generators: list[Any] = []
+
+    async def value(self, given: Any) -> Any:
+        """Return what a fixture stands for."""
+        if isinstance(given, DurableSlot) and self._make_durable is not None:
+            return self._make_durable()
+        if not isinstance(given, Deferred):
+            return given
+        for known, value in self._values:
+            if known is given:
+                return value
+        arguments = {name: await self.value(argument) for name, argument in given.arguments.items()}
+        made = given.func(**arguments)
+        if inspect.isasyncgen(made):
+            value = await anext(made)
+            self._generators.append(made)
+        else:
+            value = await made
+        self._values.append((given, value))
+        return value
+
+    async def close(self) -> None:
+        """Run the part after the ``yield`` of async generator fixtures."""
+        while self._generators:
+            await anext(self._generators.pop(), None)
+
+
+# -- scenarios -----------------------------------------------------------------------------------------
+
+
+class ScenarioFile(pytest.File):
+    """A file of scenarios."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Yield one item per scenario and storage."""
+        try:
+            found = scenarios_in(self.path)
+        except UsageError as error:
+            raise self.CollectError(str(error)) from error
+        for scenario in found:
+            for storage in scenario.storages:
+                yield ScenarioItem.from_parent(
+                    self, name=f"{scenario.name}[{storage}]", scenario=scenario, storage=storage
+                )
+
+
+class ScenarioItem(_Item):
+    """One scenario on one storage, as it is.
+
+    A bug that is known to be open is an expected failure, and strict: the day it is fixed upstream, this
+    item fails and says so.
+    """
+
+    def __init__(self, *, scenario: Scenario, storage: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.scenario = scenario
+        self.storage = storage
+
+    def runtest(self) -> None:
+        """Search, and compare with what the installed release is known to do."""
+        target = scenario_target(self.scenario, self.storage, shapes=False)
+        target = target.with_setup(test=self.nodeid)
+        schedule = self.recorded()
+        if schedule is not None:
+            self.run_again(target, schedule)
+            return
+        installed = installed_version(self.scenario.package)
+        open_bug = is_affected(self.scenario, installed) and self._breaks_here()
+        found = self.look(target, budget=self.scenario.budget).counterexample
+        what = f"{self.scenario.reference or self.scenario.name} in {self.scenario.package} {installed}"
+        if found is None:
+            if open_bug:
+                raise InterleavingFailure(
+                    f"[XPASS(strict)] {what} was not found on {self.storage!r}: if it is fixed upstream, narrow "
+                    f"affected={self.scenario.affected!r} in {self.path.name}"
+                )
+            return
+        if open_bug and found.replays:
+            pytest.xfail(f"known open bug: {what}")
+        self.fail(found)
+
+    def _breaks_here(self) -> bool:
+        return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Return where the scenario is defined."""
+        return self.path, self.scenario.program.__code__.co_firstlineno - 1, self.name
+
+
+def installed_version(package: str) -> str:
+    """Return the installed version of a distribution; raises UsageError when there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise UsageError(f"{package} is not installed") from None
+
+
+def is_affected(scenario: Scenario, installed: str) -> bool:
+    """Return whether ``installed`` is in the affected range; raises UsageError for a range that is none."""
+    if not scenario.affected:
+        return False
+    try:
+        return SpecifierSet(scenario.affected).contains(installed, prereleases=True)
+    except InvalidSpecifier:
+        raise UsageError(f"scenario {scenario.name!r}: affected={scenario.affected!r} is no version range") from None

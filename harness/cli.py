@@ -1,0 +1,294 @@
+"""The command line: ``harness list | search | replay``.
+
+Owns options, exit statuses and what goes to which stream; must not decide what a search does.
+
+Exit status: 0 nothing found, 1 a violation, 2 wrong usage, 3 the budget ended before the answer, 4 a
+replay diverged or went another way; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness import __version__
+from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
+from harness.adapters.portfolio import DEFAULT, make_phases
+from harness.adapters.targets import scenario_target
+from harness.model.errors import DivergenceError, HarnessError, UsageError
+from harness.model.registry import unknown
+from harness.model.rung import Rung
+from harness.model.scenario import Scenario
+from harness.model.schedule import parse_token
+from harness.report.json import result_object, schedule_text
+from harness.report.text import failure_report, summary_table, turns_that_matter
+from harness.search.portfolio import search as run_search
+from harness.search.replay import replay as run_replay
+from harness.search.result import SearchResult
+from harness.search.target import Target
+
+FOUND, USAGE, UNFINISHED, DIVERGED, INTERRUPTED = 1, 2, 3, 4, 130
+DATABASE = Path(".hypothesis") / "harness"
+
+scenario_argument = click.argument("scenario", metavar="SCENARIO")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="harness")
+def app() -> None:
+    """Find the orders in which an asyncio program breaks its promises.
+
+    SCENARIO is a file, file.py::name, the name of a scenario in ./scenarios, or module:attribute.
+    """
+    logging.getLogger().addHandler(logging.NullHandler())  # programs under test log their failures
+
+
+@app.command("list")
+@click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where scenarios are.")
+@json_option
+def list_command(folder: Path, as_json: bool) -> None:
+    """List the scenarios of a folder: name, storages, affected range, promise."""
+    if not folder.is_dir():
+        raise UsageError(f"no such folder: {folder}")
+    rows: list[tuple[Scenario, Path]] = []
+    for file in scenario_files(folder):
+        rows += [(scenario, file) for scenario in scenarios_in(file)]
+    if as_json:
+        click.echo(json.dumps({"scenarios": [_scenario_object(scenario, file) for scenario, file in rows]}, indent=2))
+        return
+    width = max((len(scenario.name) for scenario, _ in rows), default=0)
+    for scenario, _ in rows:
+        affected = f"{scenario.package} {scenario.affected}" if scenario.affected else "no known bug"
+        click.echo(f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}")
+        click.echo(f"{' ' * width}  {scenario.summary}")
+
+
+@app.command()
+@scenario_argument
+@click.option("--storage", multiple=True, help="Storage to run on; repeatable. Default: all of the scenario.")
+@click.option("--budget", type=click.IntRange(min=1), help="Executions per storage.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random phases.")
+@click.option("--rung", help="Highest assumption: exact, latency or relaxed.")
+@click.option(
+    "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
+)
+@click.option("--fix", default="", help="Fix candidate to apply to the framework.")
+@click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
+@click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
+@json_option
+def search(
+    scenario: str,
+    storage: tuple[str, ...],
+    budget: int | None,
+    seed: int,
+    rung: str | None,
+    scheduler: str,
+    fix: str,
+    clock: str,
+    shapes: bool | None,
+    as_json: bool,
+) -> int:
+    """Search schedules of SCENARIO for a broken promise."""
+    chosen = load_scenarios(scenario)
+    top = None if rung is None else _parse_rung(rung)
+    status = 0
+    objects: list[dict[str, Any]] = []
+    for item in chosen:
+        targets = [
+            scenario_target(item, name, fix=fix, shapes=shapes, rung=top, clock=clock)
+            for name in storage or item.storages
+        ]
+        rows: list[tuple[Target, SearchResult]] = []
+        for target in targets:
+            key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
+            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=DATABASE)
+            with _progress(target) as tick:
+                result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
+            rows.append((target, result))
+            if result.interrupted:
+                break
+        objects += [result_object(result, setup=target.setup, rung=target.rung) for target, result in rows]
+        if not as_json:
+            _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
+        status = max(status, *(_status(result) for _, result in rows))
+        if status == INTERRUPTED:
+            break
+    if as_json:
+        click.echo(json.dumps(_one_object(objects), indent=2))
+    return status
+
+
+@app.command()
+@scenario_argument
+@click.argument("token", metavar="TOKEN")
+@click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
+@click.option("--full", is_flag=True, help="Print every turn.")
+@json_option
+def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool) -> int:
+    """Execute the schedule TOKEN of SCENARIO again and show what happens."""
+    schedule = parse_token(token)
+    found = load_scenarios(scenario)
+    setup = schedule.setup
+    matching = [item for item in found if item.name == setup.get("scenario")]
+    if not matching:
+        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
+    target = scenario_target(
+        matching[0],
+        setup["storage"],
+        fix=setup.get("fix", "") if fix is None else fix,
+        shapes=setup.get("shapes") == "on",
+        rung=schedule.rung,
+        clock=setup.get("clock", "increasing"),
+    )
+    outcome = run_replay(target, schedule)
+    execution = outcome.execution
+    broken = execution.violations
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "scenario": target.name,
+                    "storage": setup["storage"],
+                    "verdict": "violation" if broken else "none-found",
+                    "rung": execution.rung.label,
+                    "oracle": broken[0].oracle if broken else None,
+                    "message": broken[0].message if broken else None,
+                    "text": schedule_text(schedule.decisions),
+                    "same_trace": outcome.same_trace,
+                    "facts": execution.schedule.facts,
+                    "turns": execution.schedule.turns,
+                    "trace": [turn._asdict() for turn in execution.trace],
+                },
+                indent=2,
+            )
+        )
+    else:
+        click.echo(f"{target.name} on {setup['storage']}: {schedule_text(schedule.decisions)}")
+        if broken:
+            click.echo(f"  {broken[0].oracle} is violated (rung {execution.rung.label}): {broken[0].message}")
+        else:
+            click.echo("  no promise is broken any more")
+        if outcome.same_trace is not None:
+            same = "the recorded trace" if outcome.same_trace else "NOT the recorded trace"
+            click.echo(f"  {same} (facts {execution.schedule.facts}, turns {execution.schedule.turns})")
+        for line in _full_trace(execution.trace) if full else turns_that_matter(execution, limit=30):
+            click.echo(line)
+    if outcome.same_trace is False and fix is None:
+        return DIVERGED
+    return FOUND if broken else 0
+
+
+def _full_trace(trace: Any) -> list[str]:
+    return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
+
+
+def _parse_rung(text: str) -> Rung:
+    try:
+        return Rung.parse(text)
+    except KeyError:
+        raise unknown("rung", name=text, known=[rung.label for rung in Rung]) from None
+
+
+def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
+    """Return what to write on a command line for one scenario of what the user named."""
+    return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
+
+
+def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str) -> None:
+    rung = max((target.rung for target, _ in rows), default=scenario.rung).label
+    click.echo(f"{scenario.name}: {scenario.summary}")
+    click.echo(summary_table([(target.setup, result) for target, result in rows], rung=rung))
+    reported = False
+    for target, result in rows:
+        found = result.counterexample
+        if found is None:
+            continue
+        line = f"harness replay {reference} {found.execution.schedule.token()}"
+        storage = target.setup.get("storage", "")
+        if reported:
+            click.echo(f"\n{storage}: {line}")
+            continue
+        click.echo("\n" + failure_report(found, title=f"{scenario.name} on {storage}", replay=line))
+        reported = True
+    if any(result.interrupted for _, result in rows):
+        total = sum(result.executions for _, result in rows)
+        click.echo(f"\ninterrupted after {total} execution(s)")
+
+
+def _status(result: SearchResult) -> int:
+    if result.interrupted:
+        return INTERRUPTED
+    statuses = {"violation": FOUND, "nondeterministic": DIVERGED, "unfinished": UNFINISHED}
+    return statuses.get(result.verdict, 0)
+
+
+def _one_object(objects: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the first violation, or the first result; all of them are under ``results`` when there are more."""
+    first = next((item for item in objects if item["verdict"] == "violation"), objects[0])
+    return first if len(objects) == 1 else {**first, "results": objects}
+
+
+def _scenario_object(scenario: Scenario, file: Path) -> dict[str, Any]:
+    return {
+        "name": scenario.name,
+        "file": str(file),
+        "storages": list(scenario.storages),
+        "package": scenario.package,
+        "affected": scenario.affected,
+        "oracles": list(scenario.oracles),
+        "rung": scenario.rung.label,
+        "reference": scenario.reference,
+        "summary": scenario.summary,
+    }
+
+
+@contextmanager
+def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
+    """Show one line that moves while a search runs on a terminal; nothing when piped."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.status(f"{target.name} on {target.setup.get('storage', '')}") as status:
+
+        def tick(executions: int, phase: str) -> None:
+            if executions % 5 == 1:
+                status.update(f"{target.name} on {target.setup.get('storage', '')}: {executions} executions ({phase})")
+
+        yield tick
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    try:
+        status = app(arguments, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        status = USAGE
+    except click.ClickException as error:
+        click.echo(f"harness: {error.format_message()}", err=True)
+        status = USAGE
+    except DivergenceError as error:
+        click.echo(f"harness: {error}", err=True)
+        status = DIVERGED
+    except HarnessError as error:
+        click.echo(f"harness: {error}", err=True)
+        status = USAGE
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("harness: interrupted", err=True)
+        status = INTERRUPTED
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

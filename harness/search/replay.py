@@ -1,0 +1,52 @@
+"""Replays: one execution that follows a schedule, and whether it went as recorded.
+
+Owns the comparison with the recorded trace; must not know where the schedule came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.model.errors import DivergenceError
+from harness.model.outcome import Execution
+from harness.model.schedule import Schedule
+from harness.search.recording import Replay
+from harness.search.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """How a replay went.
+
+    same_trace: whether the recorded trace came again, every turn of it on the Python that recorded it, and
+    every fact of it on another one; None when the schedule carries no digest.
+    """
+
+    execution: Execution
+    same_trace: bool | None
+
+
+def replay(target: Target, schedule: Schedule) -> ReplayResult:
+    """Execute ``schedule`` once, with a trace.
+
+    Raises DivergenceError where the program meets other choices than the recorded ones.
+    """
+    scheduler = Replay(schedule)
+    with target.open() as runner:
+        execution = runner.run(scheduler, tracing=True, discipline=schedule.discipline, rung=schedule.rung)
+    if scheduler.diverged is not None:
+        raise scheduler.diverged
+    scheduler.check_ended(execution.choices, now_s=execution.now_s)
+    return ReplayResult(execution, same_trace(schedule, execution.schedule))
+
+
+def same_trace(recorded: Schedule, now: Schedule) -> bool | None:
+    """Return whether two schedules carry the digests of one trace; None when the first carries none."""
+    if not recorded.facts:
+        return None
+    if recorded.turns.partition(":")[0] == now.turns.partition(":")[0]:
+        return recorded.turns == now.turns
+    return recorded.facts == now.facts
+
+
+__all__ = ["DivergenceError", "ReplayResult", "replay", "same_trace"]

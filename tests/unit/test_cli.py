@@ -1,0 +1,184 @@
+"""The command line: streams, exit statuses, one clear line for bad input."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = "scenarios/issue_9615.py"
+
+
+def harness(*arguments, folder=ROOT, **variables):
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search", "scenarios/nope.py"], "no such scenario file: scenarios/nope.py"),
+        (["search", "issue_961"], "unknown scenario 'issue_961'; did you mean 'issue_9615'?"),
+        (["search", SCENARIO, "--storage", "mem"], "unknown storage 'mem'; did you mean 'memory'?"),
+        (["search", SCENARIO, "--scheduler", "uniforn"], "unknown scheduler 'uniforn'; did you mean 'uniform'?"),
+        (["search", SCENARIO, "--scheduler", "trio-shuffle"], "needs --rung relaxed"),
+        (["search", SCENARIO, "--fix", "shield"], "unknown fix 'shield'"),
+        (["search", SCENARIO, "--rung", "exakt"], "unknown rung 'exakt'; did you mean 'exact'?"),
+        (["search", SCENARIO, "--clock", "coarse"], "unknown clock model 'coarse'"),
+        (["search", SCENARIO, "--budget", "-3"], "Invalid value for '--budget': -3 is not in the range x>=1."),
+        (["search", SCENARIO, "--budgt", "3"], "No such option '--budgt'."),
+        (["search"], "Missing argument 'SCENARIO'."),
+        (["serch"], "No such command 'serch'."),
+        (["replay", SCENARIO, "h1.damaged"], "damaged schedule token: 'h1.damaged'"),
+        (["replay", SCENARIO, "nonsense"], "not a schedule token: 'nonsense'"),
+        (["list", "--folder", "nowhere"], "no such folder: nowhere"),
+        (["search", "nowhere:scenario"], "module 'nowhere' does not import"),
+        (["search", "harness:execute"], "'harness:execute' is no scenario"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_2(arguments, message):
+    """Nothing on standard output, one line on standard error."""
+    result = harness(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("harness: ")
+    assert message in result.stderr
+
+
+@pytest.mark.slow
+def test_a_scenario_file_that_does_not_import_is_one_line(tmp_path):
+    """With the error and its line."""
+    (tmp_path / "broken.py").write_text("import harness\nraise ValueError('no\\nway')\n")
+    result = harness("search", str(tmp_path / "broken.py"))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr.strip().endswith("broken.py does not import: ValueError: no way (line 2)")
+
+
+@pytest.mark.slow
+def test_search_prints_one_json_object():
+    """With the keys that tools rely on."""
+    result = harness("search", SCENARIO, "--storage", "remote", "--json")
+    assert result.returncode == 1
+    assert result.stderr == ""
+    found = json.loads(result.stdout)
+    assert {key: found[key] for key in ("scenario", "storage", "verdict", "oracle", "rung", "deviations")} == {
+        "scenario": "issue_9615",
+        "storage": "remote",
+        "verdict": "violation",
+        "oracle": "completed_steps_restored",
+        "rung": "exact",
+        "deviations": 0,
+    }
+    assert found["executions"] <= 3
+    assert {"seconds", "schedule", "text", "message", "deciding"} <= set(found)
+
+
+@pytest.mark.slow
+def test_a_token_replays_in_other_processes_with_other_hash_seeds():
+    """The identical trace, whatever PYTHONHASHSEED is."""
+    token = json.loads(harness("search", SCENARIO, "--storage", "sqlite", "--json").stdout)["schedule"]
+    turns = set()
+    for seed in ("0", "1", "4711"):
+        result = harness("replay", SCENARIO, token, "--json", PYTHONHASHSEED=seed)
+        assert result.returncode == 1, result.stderr
+        replayed = json.loads(result.stdout)
+        assert replayed["same_trace"] is True
+        turns.add(replayed["turns"])
+    assert len(turns) == 1
+
+
+@pytest.mark.slow
+def test_a_replay_with_the_fix_finds_the_promise_kept():
+    """The token of the failure, on the framework with a fix applied."""
+    token = json.loads(harness("search", SCENARIO, "--storage", "remote", "--json").stdout)["schedule"]
+    result = harness("replay", SCENARIO, token, "--fix", "shielded-save")
+    assert result.returncode == 0
+    assert "no promise is broken any more" in result.stdout
+
+
+@pytest.mark.slow
+def test_a_token_that_no_longer_fits_says_where(tmp_path):
+    """After an edit the recorded op is gone: status 4, both enabled sets."""
+    text = (ROOT / SCENARIO).read_text()
+    file = tmp_path / "issue_9615.py"
+    file.write_text(text)
+    token = json.loads(harness("search", str(file), "--storage", "sqlite", "--json").stdout)["schedule"]
+    file.write_text(text.replace("async def done(", "async def charge(").replace("done(order)", "charge(order)"))
+    result = harness("replay", str(file), token)
+    assert result.returncode == 4
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith("harness: replay met other operations at choice ")
+    assert lines[1] == "  recorded: hold order_flow/done/job:write: hold"
+    assert lines[2] == "  now:      hold order_flow/charge/job:write"
+
+
+@pytest.mark.slow
+def test_a_scenario_that_hangs_ends_with_its_wait_graph(tmp_path):
+    """Within two seconds of real time, start of the process not counted."""
+    file = tmp_path / "hangs.py"
+    file.write_text(
+        "import asyncio\nimport harness\n\n"
+        "@harness.scenario('hangs', storages=['memory'])\n"
+        "async def hangs(durable):\n    await asyncio.gather(asyncio.Event().wait(), asyncio.Lock().acquire())\n"
+    )
+    result = harness("search", str(file), "--json")
+    assert result.returncode == 1
+    found = json.loads(result.stdout)
+    assert found["oracle"] == "progress"
+    assert "wait waits for asyncio Event.wait" in found["message"]
+    assert found["seconds"] < 2
+
+
+@pytest.mark.slow
+def test_a_blocking_scenario_is_interrupted_with_its_stack(tmp_path):
+    """A turn that never returns."""
+    file = tmp_path / "blocks.py"
+    file.write_text(
+        "import threading\nimport harness\n\n"
+        "@harness.scenario('blocks', storages=['memory'])\n"
+        "async def blocks(durable):\n    threading.Event().wait()\n"
+    )
+    began = time.monotonic()
+    result = harness("search", str(file), "--json")
+    assert time.monotonic() - began < 15
+    assert result.returncode == 1
+    assert "threading.Event().wait()" in json.loads(result.stdout)["message"]
+
+
+@pytest.mark.slow
+def test_control_c_ends_a_search_with_what_it_did():
+    """Status 130, the count of executions, and nothing left running."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "harness", "search", SCENARIO, "--fix", "shielded-save", "--budget", "100000"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    time.sleep(4)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=20)
+    assert process.returncode == 130, (output, errors)
+    assert "interrupted after " in output
+    assert errors == ""
+
+
+def test_list_names_every_scenario():
+    """With storages and the affected range."""
+    result = harness("list")
+    assert result.returncode == 0
+    assert "issue_9615 " in result.stdout
+    assert "agent-framework-core >=1.22,<1.24" in result.stdout
