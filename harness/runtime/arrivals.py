@@ -91,7 +91,7 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
         loop.busy = 0
         if not deliver_next(loop):
             return
-    if loop.parked or loop._scheduled or loop.used_real_io or loop.foreign:  # type: ignore[attr-defined]
+    if loop.parked or loop._scheduled or loop.settings.allow_real_io or loop.foreign:  # type: ignore[attr-defined]
         be_fair(loop)
 
 
@@ -255,7 +255,7 @@ def be_fair(loop: ControlledLoop) -> None:
     loop.busy += 1
     if loop.busy <= loop.settings.patience:
         return
-    if (loop.used_real_io or loop.foreign) and external.outstanding(loop):
+    if loop.settings.allow_real_io and external.outstanding(loop):
         collect_now(loop, wait_s=POLL_S)
         external.follow_real_time(loop)
     else:
@@ -288,6 +288,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         loop.parked[:] = filter(alive, loop.parked)
         drop_cancelled_timers(loop)
         timers = enabled_timers(loop)
+        if ready and timers and loop.used_real_io:
+            timers = [timer for timer in timers if not jumps_ahead(loop, timer)]
         enabled: list[Any] = [*loop.parked, *timers]
         if not enabled:
             return
@@ -311,8 +313,7 @@ def arrive_by_index(loop: ControlledLoop) -> None:
 def collect_now(loop: ControlledLoop, *, wait_s: float = 0) -> bool:
     """Collect what is there without waiting for more than ``wait_s`` real seconds."""
     selector: Any = loop._selector  # type: ignore[attr-defined]
-    watching = loop.used_real_io and selector.watching
-    return collect_foreign(loop, selector.select(wait_s) if watching else None)
+    return collect_foreign(loop, selector.select(wait_s) if selector.watching else None)
 
 
 def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:

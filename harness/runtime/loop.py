@@ -98,6 +98,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._opening_pipe = False
         super().__init__(external.LazySelector(self._gate))
         self._clock_resolution = TICK_S / 1000
+        self._outside = settings.allow_real_io
         self._observed = settings.tracing or settings.rung is Rung.RELAXED
         self.set_order_mask = 0
         if scheduler is not None:
@@ -235,7 +236,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def _run_once(self) -> None:
         ready = self._ready  # type: ignore[attr-defined]
-        if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io:  # type: ignore[attr-defined]
+        if not ready or self.parked or self._scheduled or self.foreign or self._outside:  # type: ignore[attr-defined]
             arrivals.arrive(self)
         limit = self.settings.turn_limit
         if limit and self.turn > limit:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import queue
 import sys
 import threading
+from concurrent import futures
 from concurrent.futures import thread as pools
 from types import CodeType, FrameType
 from typing import Any
 
 _POOL_WORKER: CodeType = pools._worker.__code__
 _QUEUE_GET: CodeType = queue.Queue.get.__code__
+_FUTURE_RESULT: CodeType = futures.Future.result.__code__
 _CONDITION_WAIT: CodeType = threading.Condition.wait.__code__
 
 # A process pool's feeder only moves jobs to the children; the loop counts those jobs itself.
@@ -40,22 +42,29 @@ def may_call_back(known: frozenset[threading.Thread]) -> list[threading.Thread]:
 
 
 def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
-    """Return whether ``thread``, now in ``frame``, waits for work that only somebody else can give it.
+    """Return whether ``thread``, now in ``frame``, waits for what only somebody else can give it.
 
-    That is a worker of a ``ThreadPoolExecutor`` without a job, a thread that waits on an empty
-    ``queue.Queue`` (anyio's workers) and the helper threads of process pools.
+    That is a worker of a ``ThreadPoolExecutor`` without a job, a helper of a process pool without one, and a
+    thread that waits without a timeout on an empty ``queue.Queue`` (anyio's workers) or for a future
+    (a caller of ``run_coroutine_threadsafe``). Whoever gives it is the loop or a thread that is looked at itself.
     """
-    if thread.name == _FEEDER or type(thread).__name__ == "_ExecutorManagerThread":
+    if thread.name == _FEEDER:
         return True
+    if type(thread).__name__ == "_ExecutorManagerThread":
+        return not getattr(thread, "pending_work_items", None)
     if frame is None:
         return False
     if frame.f_code is _POOL_WORKER:
         # A worker holds the job in this local from taking it to having called back.
         return frame.f_locals.get("work_item") is None
-    if frame.f_code is _CONDITION_WAIT and frame.f_back is not None and frame.f_back.f_code is _QUEUE_GET:
-        waited_for: Any = frame.f_back.f_locals["self"]
-        return not waited_for._qsize()
-    return False
+    caller = frame.f_back
+    if frame.f_code is not _CONDITION_WAIT or caller is None or caller.f_code not in (_QUEUE_GET, _FUTURE_RESULT):
+        return False
+    given = caller.f_locals
+    waited_for: Any = given["self"]
+    if given["timeout"] is not None:
+        return False
+    return not (waited_for._qsize() if caller.f_code is _QUEUE_GET else waited_for._state == "FINISHED")
 
 
 def describe_thread(thread: threading.Thread) -> str:
