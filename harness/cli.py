@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +32,7 @@ from harness.model.scenario import Scenario
 from harness.model.schedule import parse_token
 from harness.report.json import result_object, schedule_text
 from harness.report.text import failure_report, summary_table, turns_that_matter
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.result import SearchResult
@@ -83,6 +87,7 @@ def list_command(folder: Path, as_json: bool) -> None:
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
+@click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
 @json_option
 def search(
     scenario: str,
@@ -94,6 +99,7 @@ def search(
     fix: str,
     clock: str,
     shapes: bool | None,
+    faults: str | None,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -103,7 +109,7 @@ def search(
     objects: list[dict[str, Any]] = []
     for item in chosen:
         targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, rung=top, clock=clock)
+            scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
             for name in storage or item.storages
         ]
         rows: list[tuple[Target, SearchResult]] = []
@@ -112,7 +118,7 @@ def search(
             phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=DATABASE)
             with _progress(target) as tick:
                 result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
-            rows.append((target, result))
+            rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
         objects += [result_object(result, setup=target.setup, rung=target.rung) for target, result in rows]
@@ -145,6 +151,7 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
         setup["storage"],
         fix=setup.get("fix", "") if fix is None else fix,
         shapes=setup.get("shapes") == "on",
+        faults=_split(setup.get("faults", "")),
         rung=schedule.rung,
         clock=setup.get("clock", "increasing"),
     )
@@ -190,6 +197,11 @@ def _full_trace(trace: Any) -> list[str]:
     return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
 
 
+def _split(text: str | None) -> tuple[str, ...] | None:
+    """Return the words of a comma-separated option, or None when it was not given."""
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
+
+
 def _parse_rung(text: str) -> Rung:
     try:
         return Rung.parse(text)
@@ -202,6 +214,27 @@ def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
     return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
 
 
+def _explained(target: Target, result: SearchResult) -> SearchResult:
+    found = result.counterexample
+    if found is None or not found.replays:
+        return result
+    try:
+        return replace(result, counterexample=explain_counterexample(target, found))
+    except KeyboardInterrupt:
+        return result  # the finding is worth more than its explanation
+
+
+def _program() -> str:
+    """Return how this command line was called, so that a line that we print can be pasted."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m harness"
+    on_path = shutil.which("harness")
+    if on_path is not None and Path(on_path).resolve() == called.resolve():
+        return "harness"
+    return os.path.relpath(called) if called.name == "harness" else "harness"
+
+
 def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str) -> None:
     rung = max((target.rung for target, _ in rows), default=scenario.rung).label
     click.echo(f"{scenario.name}: {scenario.summary}")
@@ -211,7 +244,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         found = result.counterexample
         if found is None:
             continue
-        line = f"harness replay {reference} {found.execution.schedule.token()}"
+        line = f"{_program()} replay {reference} {found.execution.schedule.token()}"
         storage = target.setup.get("storage", "")
         if reported:
             click.echo(f"\n{storage}: {line}")

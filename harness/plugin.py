@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 MARKER = (
-    "interleave(storages=..., budget=..., rung='latency', shapes=True, scheduler='portfolio', oracles=[...], "
-    "adapter='agent-framework', clock='increasing', allow_real_io=False): run an async test in its default "
-    "order, then in others, and fail with the smallest schedule that breaks it."
+    "interleave(storages=..., budget=..., rung='latency', shapes=True, faults=[...], scheduler='portfolio', "
+    "oracles=[...], adapter='agent-framework', clock='increasing', allow_real_io=False): run an async test in "
+    "its default order, then in others, and fail with the smallest schedule that breaks it."
 )
 
 

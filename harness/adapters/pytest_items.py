@@ -27,6 +27,7 @@ from harness.model.schedule import Schedule, parse_token
 from harness.report.json import schedule_text
 from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
 from harness.search.replay import replay
 from harness.search.result import Counterexample, SearchResult
@@ -38,6 +39,7 @@ _OPTIONS = {
     "allow_real_io": False,
     "budget": None,
     "clock": "increasing",
+    "faults": (),
     "oracles": ("completed-steps-restored",),
     "rung": "latency",
     "scheduler": DEFAULT,
@@ -103,8 +105,10 @@ class _Item(pytest.Item):
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
 
-    def fail(self, found: Counterexample) -> None:
+    def fail(self, found: Counterexample, target: Target) -> None:
         """Fail with the report of ``found``."""
+        if found.replays:
+            found = explain_counterexample(target, found)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
         report = failure_report(found, title=self.name, replay=line)
@@ -186,7 +190,7 @@ class InterleavedFunction(_Item, pytest.Function):
         budget = options["budget"] or DEFAULT_BUDGET
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
-            self.fail(result.counterexample)
+            self.fail(result.counterexample, target)
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -221,7 +225,10 @@ class InterleavedFunction(_Item, pytest.Function):
             room = StorageRoom(adapter, slot.storage, factory)
             patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
             setup["storage"] = slot.storage
-            make_durable = lambda: adapter.durable(room.fresh_storage(), shapes=options["shapes"])  # noqa: E731
+            faults = tuple(options["faults"])
+            make_durable = lambda: adapter.durable(  # noqa: E731
+                room.fresh_storage(), shapes=options["shapes"], faults=faults
+            )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),
@@ -345,7 +352,7 @@ class ScenarioItem(_Item):
             return
         if open_bug and found.replays:
             pytest.xfail(f"known open bug: {what}")
-        self.fail(found)
+        self.fail(found, target)
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import sys
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -40,6 +41,7 @@ class Session:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
         self.known_threads = threads.alive_threads()
+        self.memory: dict[str, int] = {}
 
 
 @contextlib.contextmanager
@@ -76,11 +78,12 @@ def execute(
     abandoned: tuple[str, ...] = ()
     if session is not None:
         loop.known_threads = session.known_threads
+        loop.memory = session.memory
         for begin in session.on_begin:
             begin(loop)
     try:
         ending = _run(loop, program)
-        turns, now_s = loop.turn, loop.time()
+        turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
         trace, journal = tuple(loop.trace), tuple(loop.journal)
         choices, decisions, rung = loop.choices, tuple(loop.decisions), loop.rung
@@ -148,10 +151,14 @@ def _clean_up(loop: ControlledLoop) -> tuple[str, ...]:
     """
     loop.scheduler = None
     loop.tracing = False
-    left = live_tasks(loop)
+    left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
+    for task in loop.graveyard:
+        if isinstance(task, asyncio.Task):
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
     if not left and not loop._asyncgens and not loop.parked:  # type: ignore[attr-defined]
         return ()
     loop.forget_ranks()
+    loop.countdowns.clear()
     loop.settings = replace(loop.settings, turn_limit=loop.turn + CLEANUP_TURNS, external_wait_s=0.05)
     loop.set_exception_handler(lambda _loop, _context: None)
     for task in left:
@@ -181,8 +188,22 @@ def _close(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
+    loop.countdowns.clear()
+    if loop.graveyard:
+        _bury(loop)
     if not loop.is_running():
         loop.close()
+
+
+def _bury(loop: ControlledLoop) -> None:
+    """Free what crashed runs left: closing their coroutines runs ``finally`` blocks outside their context."""
+    disabled = logging.root.manager.disable
+    logging.disable()
+    try:
+        loop.graveyard.clear()
+        collect()
+    finally:
+        logging.disable(disabled)
 
 
 def collect() -> None:

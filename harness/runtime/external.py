@@ -198,7 +198,7 @@ def wait_for_deadline(loop: Any, when: float) -> bool:
     allowed = loop.settings.allow_real_io
     if allowed:
         follow_real_time(loop)
-    left_s = when - loop.time()
+    left_s = when - loop.now()
     if any(op.kind == "arrival" for op in loop.parked):
         # The scheduler holds an answer back: it plays a slow peer, whose slowness need not take real time.
         left_s = min(left_s, _SLOW_PEER_S)

@@ -13,6 +13,8 @@ from concurrent.futures import thread as pools
 from types import CodeType, FrameType
 from typing import Any
 
+from harness.runtime.ops import is_plumbing
+
 _POOL_WORKER: CodeType = pools._worker.__code__
 _QUEUE_GET: CodeType = queue.Queue.get.__code__
 _FUTURE_RESULT: CodeType = futures.Future.result.__code__
@@ -87,4 +89,4 @@ def is_library(frame: FrameType) -> bool:
     top = name.partition(".")[0]
     if top == "test":  # CPython's own tests are a package of the standard library, and are a user's code
         return False
-    return (top in _STANDARD_LIBRARY and top != "__main__") or name.startswith("harness.runtime")
+    return (top in _STANDARD_LIBRARY and top != "__main__") or is_plumbing(name)
