@@ -31,6 +31,8 @@ def runs_for_real(loop: ControlledLoop, executor: Any) -> bool:
         loop.used_real_io = True
         return True
     if executor is None or isinstance(executor, ThreadPoolExecutor):
+        if executor is not None and executor._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
         return False
     external.enter_outside(loop, f"loop.run_in_executor({type(executor).__name__})")
     return True

@@ -31,6 +31,8 @@ from harness.runtime.waits import describe_waits
 # Turns without a pause after which a read of the clock counts as polling.
 POLLING_TURNS = 4096
 
+# Eager tasks are new in Python 3.12.
+_EAGER_FACTORY = getattr(asyncio, "eager_task_factory", object())
 _SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
 
 
@@ -259,6 +261,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Return a task that hashes by number, unless the program set a task factory of its own."""
         factory = self._task_factory  # type: ignore[attr-defined]
         if factory is not None and factory is not make_task:
+            if factory is _EAGER_FACTORY:
+                self._check_closed()  # type: ignore[attr-defined]
+                return ControlledTask(coro, loop=self, eager_start=True, **kwargs)
             return super().create_task(coro, **kwargs)
         self._check_closed()  # type: ignore[attr-defined]
         task = ControlledTask(coro, loop=self, **kwargs)
