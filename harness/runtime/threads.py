@@ -5,9 +5,11 @@ Owns the reading of other threads' stacks; must not know the loop that waits for
 
 from __future__ import annotations
 
+import dis
 import queue
 import sys
 import threading
+import time
 from concurrent import futures
 from concurrent.futures import thread as pools
 from types import CodeType, FrameType
@@ -29,25 +31,37 @@ def alive_threads() -> frozenset[threading.Thread]:
     return frozenset(threading.enumerate())
 
 
+# Long enough for a thread that has just got work to leave the place where it waited.
+_GLANCE_S = 5e-5
+
+# By code and instruction: where the queue of a blocking ``get`` is found, see ``queue_path``.
+_paths: dict[tuple[CodeType, int], tuple[str, ...]] = {}
+
+
 def may_call_back(known: frozenset[threading.Thread]) -> list[threading.Thread]:
     """Return the threads outside ``known`` that are alive and not idle, without the current one."""
-    threads = [thread for thread in threading.enumerate() if thread not in known]
-    if not threads:
-        return []
-    frames = sys._current_frames()
     current = threading.current_thread()
-    return [
-        thread
-        for thread in threads
-        if thread is not current and not is_idle(thread, None if thread.ident is None else frames.get(thread.ident))
-    ]
+    threads = [thread for thread in threading.enumerate() if thread not in known and thread is not current]
+    busy = _busy(threads)
+    if len(busy) == len(threads):
+        return busy
+    # A thread that took work from a queue an instant ago still stands where it waited: look twice.
+    time.sleep(_GLANCE_S)
+    return _busy(threads)
+
+
+def _busy(threads: list[threading.Thread]) -> list[threading.Thread]:
+    if not threads:
+        return threads
+    frames = sys._current_frames()
+    return [thread for thread in threads if thread.is_alive() and not is_idle(thread, frames.get(thread.ident or 0))]
 
 
 def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
     """Return whether ``thread``, now in ``frame``, waits for what only somebody else can give it.
 
     That is a worker of a ``ThreadPoolExecutor`` without a job, a helper of a process pool without one, and a
-    thread that waits without a timeout on an empty ``queue.Queue`` (anyio's workers) or for a future
+    thread that waits without a timeout on an empty queue (the workers of anyio and aiosqlite) or for a future
     (a caller of ``run_coroutine_threadsafe``). Whoever gives it is the loop or a thread that is looked at itself.
     """
     if thread.name == _FEEDER:
@@ -59,6 +73,8 @@ def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
     if frame.f_code is _POOL_WORKER:
         # A worker holds the job in this local from taking it to having called back.
         return frame.f_locals.get("work_item") is None
+    if waits_on_simple_queue(frame):
+        return True
     caller = frame.f_back
     if frame.f_code is not _CONDITION_WAIT or caller is None or caller.f_code not in (_QUEUE_GET, _FUTURE_RESULT):
         return False
@@ -67,6 +83,38 @@ def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
     if given["timeout"] is not None:
         return False
     return not (waited_for._qsize() if caller.f_code is _QUEUE_GET else waited_for._state == "FINISHED")
+
+
+def waits_on_simple_queue(frame: FrameType) -> bool:
+    """Return whether ``frame`` is in the call ``x.get()`` of an empty ``queue.SimpleQueue``, which has no frame."""
+    place = frame.f_code, frame.f_lasti
+    if place not in _paths:
+        _paths[place] = queue_path(*place)
+    name, *attributes = _paths[place] or ("",)
+    found: Any = frame.f_locals.get(name)
+    for attribute in attributes:
+        found = getattr(found, "__dict__", {}).get(attribute)
+    return isinstance(found, queue.SimpleQueue) and found.empty()
+
+
+def queue_path(code: CodeType, offset: int) -> tuple[str, ...]:
+    """Return ``("self", "_tx")`` if the call at ``offset`` is ``self._tx.get()``; empty if it is another one."""
+    before: list[dis.Instruction] = []
+    for instruction in dis.get_instructions(code):
+        if instruction.opname not in ("CACHE", "PRECALL", "PUSH_NULL", "NOP", "RESUME"):
+            before.append(instruction)
+        if instruction.offset >= offset:
+            break
+    if len(before) < 3 or before[-1].opname != "CALL" or before[-1].arg or before[-2].argval != "get":
+        return ()
+    path: list[str] = []
+    for instruction in reversed(before[:-2]):
+        path.insert(0, str(instruction.argval))
+        if instruction.opname in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_DEREF", "LOAD_FAST_BORROW"):
+            return tuple(path)
+        if instruction.opname != "LOAD_ATTR":
+            break
+    return ()
 
 
 def describe_thread(thread: threading.Thread) -> str:

@@ -326,6 +326,19 @@ def test_aiosqlite_works_with_its_own_thread():
     assert returned(program) == [(7,)]
 
 
+def test_an_open_connection_of_aiosqlite_does_not_slow_sleeps():
+    """Its thread waits for work between two statements."""
+
+    async def program():
+        async with aiosqlite.connect(":memory:") as db:
+            await db.execute("select 1")
+            began = time.monotonic()
+            await asyncio.sleep(1000)
+            return time.monotonic() - began
+
+    assert returned(program) < 2
+
+
 def test_anyio_to_thread_works_and_its_idle_worker_does_not_slow_sleeps():
     """A library with workers of its own, which wait on a queue between jobs."""
 
@@ -514,8 +527,15 @@ def test_waiting_outside_is_no_stall():
 def test_idle_threads_are_told_from_busy_ones():
     """A worker that waits for jobs, and a thread that waits on an empty queue, call nobody."""
     known = alive_threads()
-    jobs = queue.Queue()
+    jobs, owner = queue.Queue(), type("Owner", (), {})()
+    owner.jobs = queue.SimpleQueue()
+
+    def take():
+        while owner.jobs.get():
+            pass
+
     threading.Thread(target=jobs.get, name="waits on a queue").start()
+    threading.Thread(target=take, name="waits on a simple queue").start()
     gate = threading.Event()
     busy = threading.Thread(target=gate.wait, name="busy", args=(30,))
     busy.start()
@@ -527,6 +547,7 @@ def test_idle_threads_are_told_from_busy_ones():
         assert may_call_back(known) == [busy]
     gate.set()
     jobs.put(None)
+    owner.jobs.put(None)
 
 
 # -- refused -------------------------------------------------------------------------------------
