@@ -18,7 +18,7 @@ from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, external, watchdog
+from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
@@ -50,7 +50,7 @@ class Session:
     def __init__(self) -> None:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
-        self.known_threads = external.thread_idents()
+        self.known_threads = threads.alive_threads()
         self.memory: dict[str, int] = {}
         self.noise = Noise()
 
