@@ -22,6 +22,7 @@ from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
+from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -84,6 +85,7 @@ def list_command(folder: Path, as_json: bool) -> None:
 @click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
 @click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
+@click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @json_option
 def search(
     scenario: str,
@@ -96,6 +98,7 @@ def search(
     clock: str,
     shapes: bool | None,
     faults: str | None,
+    database: bool,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -111,7 +114,8 @@ def search(
         rows: list[tuple[Target, SearchResult]] = []
         for target in targets:
             key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
-            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=DATABASE)
+            folder = DATABASE if database else None
+            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
             with _progress(target) as tick:
                 result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
             rows.append((target, result))
@@ -187,6 +191,9 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
     if outcome.same_trace is False and fix is None:
         return DIVERGED
     return FOUND if broken else 0
+
+
+app.add_command(versions)
 
 
 def _full_trace(trace: Any) -> list[str]:
