@@ -83,7 +83,7 @@ def execute(
             begin(loop)
     try:
         ending = _run(loop, program)
-        turns, now_s = loop.turn, loop.time()
+        turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
         trace, journal = tuple(loop.trace), tuple(loop.journal)
         choices, decisions, rung = loop.choices, tuple(loop.decisions), loop.rung

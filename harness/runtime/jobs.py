@@ -11,11 +11,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from harness.runtime import external
-from harness.runtime.ops import Op
+from harness.runtime import arrivals, external
+from harness.runtime.ops import Op, Pool
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
+
+# ThreadPoolExecutor has five to 32 workers by default, as many as the machine has cores and four more. The
+# number here must not depend on the machine.
+DEFAULT_WORKERS = 32
 
 
 def runs_for_real(loop: ControlledLoop, executor: Any) -> bool:
@@ -30,10 +34,22 @@ def runs_for_real(loop: ControlledLoop, executor: Any) -> bool:
     return True
 
 
-def park_job(loop: ControlledLoop, func: Callable[..., Any], args: tuple[Any, ...]) -> asyncio.Future[Any]:
+def pool_of(loop: ControlledLoop, executor: Any) -> Pool:
+    """Return the pool that stands for ``executor``, None being the loop's default one."""
+    if executor is None:
+        executor = loop._default_executor  # type: ignore[attr-defined]
+    if executor not in loop.pools:
+        workers = DEFAULT_WORKERS if executor is None else executor._max_workers
+        loop.pools[executor] = Pool(len(loop.pools), workers)
+    return loop.pools[executor]
+
+
+def park_job(
+    loop: ControlledLoop, executor: Any, func: Callable[..., Any], args: tuple[Any, ...]
+) -> asyncio.Future[Any]:
     """Park ``func(*args)`` and return the future of its result.
 
-    A job that was submitted runs even when its future is cancelled: a free worker would have begun it.
+    A job whose future is cancelled runs all the same if a worker was free for it, which would have begun it.
     """
     future = loop.create_future()
     name = f"job:{getattr(func, '__name__', type(func).__name__)}"
@@ -45,6 +61,7 @@ def park_job(loop: ControlledLoop, func: Callable[..., Any], args: tuple[Any, ..
         # The answer comes back later than the work was done, on a path of its own.
         done = Op(loop, f"{name}.done", kind="done", deliver=complete, target=outcome)
         done.owner = op.owner
+        done.pool = op.pool
         loop.park_op(done)
 
     def complete(op: Op) -> None:
@@ -56,7 +73,15 @@ def park_job(loop: ControlledLoop, func: Callable[..., Any], args: tuple[Any, ..
         else:
             future.set_exception(error)
 
-    loop.park_op(Op(loop, name, kind="job", deliver=run))
+    def withdraw(_future: asyncio.Future[Any]) -> None:
+        if future.cancelled() and job in loop.parked and job not in arrivals.enabled_ops(loop):
+            loop.parked.remove(job)
+
+    job = Op(loop, name, kind="job", deliver=run)
+    job.pool = pool_of(loop, executor)
+    # The first callback of the future, as in asyncio.futures._chain_future.
+    future.add_done_callback(withdraw)
+    loop.park_op(job)
     return future
 
 

@@ -21,14 +21,14 @@ from harness.model.outcome import Event, Turn
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime import arrivals, external, jobs, lanes
-from harness.runtime.clock import TICK_S
+from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
-from harness.runtime.identity import Birth, ControlledFuture, ControlledTask, make_task
-from harness.runtime.ops import ControlledTimer, Op, caller_site
+from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task
+from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.waits import describe_waits
 
-# Masks for the iteration order of sets of tasks: creation order first, then three others.
-SET_ORDERS = (0, 7, 5, 3)
+# Turns without a pause after which a read of the clock counts as polling.
+POLLING_TURNS = 4096
 
 _SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
 
@@ -83,6 +83,14 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.graveyard: list[Any] = []  # what a crash left behind
         self.memory: dict[str, int] = {}  # what earlier executions of the session taught
         self.busy = 0  # iterations since the loop was last quiet
+        self.iteration = 0
+        self.streak = 0  # ops delivered since the last timer
+        self.passed_held = 0  # timers delivered while an op was held
+        self.pools: dict[Any, Pool] = {}  # one per executor that got a job
+        # Iteration, op ("" for a timer) and time of each delivery, in order, when somebody asks for it.
+        self.deliveries: list[tuple[int, str, float]] | None = None
+        self._reads = 0
+        self._quiet_turn = 0
         self.used_real_io = False
         self.foreign: deque[asyncio.Handle] = deque()
         self._foreign_arrived: threading.Event | None = None
@@ -96,9 +104,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         super().__init__(external.LazySelector(self._selector_opened))
         self._clock_resolution = TICK_S / 1000
         self._observed = settings.tracing or settings.rung is Rung.RELAXED
-        self.set_order_mask = 0
+        self.set_order = SET_ORDERS[0]
         if scheduler is not None:
-            self.set_order_mask = SET_ORDERS[self.choose("order", SET_ORDERS)]
+            self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
         self.set_task_factory(make_task)  # type: ignore[arg-type]
 
     # -- choices ---------------------------------------------------------------------------------
@@ -107,7 +115,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Ask the scheduler; ``enabled`` has at least two options, default first."""
         if self.scheduler is None:
             return 0
-        point = ChoicePoint(kind, enabled, self.choices, self.time(), subject, interesting)
+        point = ChoicePoint(kind, enabled, self.choices, self.now(), subject, interesting)
         value = self.scheduler.choose(point)
         if value:
             label = option_label(point, value) if self.tracing else ""
@@ -117,7 +125,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def record(self, lane: str, what: str, where: str = "") -> None:
         """Append to the trace."""
-        self.trace.append(self.entry(lane, what, where, number=self.turn, now_s=self.time()))
+        self.trace.append(self.entry(lane, what, where, number=self.turn, now_s=self.now()))
 
     def entry(self, lane: str, what: str, where: str, *, number: int, now_s: float) -> Turn:
         """Return a trace entry."""
@@ -125,7 +133,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def note(self, kind: str, subject: str, *, run: int, **data: Any) -> None:
         """Append a fact to the journal."""
-        self.journal.append(Event(self.turn, self.time(), kind, run, subject, data))
+        self.journal.append(Event(self.turn, self.now(), kind, run, subject, data))
         if self.tracing:
             self.record(f"run {run}", f"{kind} {subject}")
 
@@ -142,12 +150,35 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- time ------------------------------------------------------------------------------------
 
     def time(self) -> float:
-        """Return virtual seconds: they move when a timer is delivered, and one microsecond per turn."""
-        return self.offset_s + self.turn * TICK_S
+        """Return virtual seconds: they move when a timer is delivered, with each turn, and with each read.
+
+        No two reads are equal, as on a real clock: two deadlines are the same only if the program says so.
+        """
+        self._reads += 1
+        return self.polled_time()
+
+    def polled_time(self) -> float:
+        """Return what a clock of the process shows that follows this loop.
+
+        A program that reads it again and again while nothing happens waits for it to move, so it does.
+        """
+        without_pause = self.turn - self._quiet_turn
+        if without_pause > POLLING_TURNS:
+            self.offset_s += without_pause * TICK_S
+        return self.now()
+
+    def now(self) -> float:
+        """Return virtual seconds without moving them."""
+        return self.offset_s + self.turn * TICK_S + self._reads * READ_S
+
+    def note_quiet(self) -> None:
+        """Note that the loop has nothing to run, so that nobody is polling."""
+        self.busy = 0
+        self._quiet_turn = self.turn
 
     def advance_to(self, when: float) -> None:
         """Move the clock to ``when``, never backwards."""
-        offset = when - self.turn * TICK_S
+        offset = when - self.turn * TICK_S - self._reads * READ_S
         if offset > self.offset_s:
             self.offset_s = offset
 
@@ -188,7 +219,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         timer.number = self.next_op_number()
         timer.owner = asyncio.current_task(self) if asyncio._get_running_loop() is self else None
         timer.sleep = callback is _SLEEP_CALLBACK
-        timer.delay = when - self.time()
+        timer.delay = when - self.now()
         timer.rank = 0
         timer.early = False
         timer.interesting = timer.owner in self.interesting_tasks
@@ -204,7 +235,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Park ``func`` as a job that runs inline when it is delivered."""
         if jobs.runs_for_real(self, executor):
             return super().run_in_executor(executor, func, *args)
-        return jobs.park_job(self, func, args)
+        return jobs.park_job(self, executor, func, args)
 
     # -- identity --------------------------------------------------------------------------------
 
@@ -227,6 +258,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- the iteration ---------------------------------------------------------------------------
 
     def _run_once(self) -> None:
+        self.iteration += 1
         ready = self._ready  # type: ignore[attr-defined]
         if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io or self.countdowns:  # type: ignore[attr-defined]
             arrivals.arrive(self)
