@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.adapters.agent_framework.observe import forget_loop
+from harness.adapters.agent_framework.releases import new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.model.errors import UsageError
 from harness.runtime.attempt import set_attempt
@@ -245,7 +246,7 @@ def build(workflow: Any) -> Any:
     if callable(maker):
         return maker()
     if callable(getattr(workflow, "run", None)):
-        return workflow  # before agent-framework 1.20 a decorated function was the only instance
+        return new_instance(workflow)
     made = workflow() if callable(workflow) else None
     if callable(getattr(made, "run", None)):
         return made

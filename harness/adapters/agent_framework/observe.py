@@ -12,10 +12,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-import agent_framework._workflows._functional as functional
-from agent_framework._workflows._functional import RunContext, StepWrapper
 from agent_framework._workflows._runner_context import InProcRunnerContext
 
+from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import make_task, see_through
 from harness.runtime.loop import ControlledLoop
@@ -51,12 +50,12 @@ def observed() -> Iterator[None]:
         if kind is not None and isinstance(loop, ControlledLoop):
             loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data))
 
-    RunContext.add_event = add_event  # type: ignore[method-assign]
+    RunContext.add_event = add_event
     InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
     try:
         yield
     finally:
-        RunContext.add_event = original  # type: ignore[method-assign]
+        RunContext.add_event = original
         InProcRunnerContext.add_event = original_graph  # type: ignore[method-assign]
 
 
