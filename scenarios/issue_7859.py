@@ -10,25 +10,26 @@ import harness
 
 
 class Charge(Executor):
-    """Writes what it is about to do, and fails for an order that is refused."""
+    """Notes what it is about to do, and fails for an order that is refused."""
 
     @handler
     async def charge(self, order: str, ctx: WorkflowContext[str]) -> None:
         """Note the order, ask the bank."""
-        ctx.set_state(f"note for {order}", f"charging {order}")
+        ctx.set_state("basket", [*ctx.get_state("basket", []), order])
         await harness.point("bank")
-        if order == "refused order":
+        if order == "refused":
             raise RuntimeError("card declined")
-        await ctx.send_message(f"charged {order}")
+        await ctx.send_message(order)
 
 
 class Ship(Executor):
     """Ends the workflow."""
 
     @handler
-    async def ship(self, charged: str, ctx: WorkflowContext[str, str]) -> None:
-        """Yield what was charged."""
-        await ctx.yield_output(charged)
+    async def ship(self, order: str, ctx: WorkflowContext[str, str]) -> None:
+        """Ship what is in the basket, and empty it."""
+        await ctx.yield_output(f"shipped {', '.join(ctx.get_state('basket', []))}")
+        ctx.set_state("basket", [])
 
 
 def order_flow():
@@ -47,5 +48,5 @@ def order_flow():
 )
 async def issue_7859(durable):
     """What a run wrote before it failed does not show in the next run of that instance."""
-    refused = await durable.run(order_flow, "refused order")
-    await durable.run(order_flow, "good order", instance=refused.instance)
+    refused = await durable.run(order_flow, "refused")
+    await durable.run(order_flow, "good", instance=refused.instance)

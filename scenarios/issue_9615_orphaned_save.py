@@ -2,8 +2,9 @@
 
 Until 1.21 a failed run left its other steps alone. A step that had completed was still saving its checkpoint: a resume
 that came before this save landed executed the step again, one that came after it did not. Since 1.22 the run cancels
-its tasks and waits for them, and the file storage finishes its own write when it is cancelled, so that the write has landed
-when the run ends. For a storage that gives its write up, #9615 itself took the place of this form: see issue_9615.
+its tasks and waits for them, and the file storage finishes its own write when it is cancelled, so that the write has
+landed when the run ends. For a storage that gives its write up, #9615 itself took the place of this form: see
+issue_9615.
 """
 
 import asyncio
