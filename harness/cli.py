@@ -82,7 +82,7 @@ def list_command(folder: Path, as_json: bool) -> None:
     "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
 )
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
-@click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
+@click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
 @click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
@@ -95,7 +95,7 @@ def search(
     rung: str | None,
     scheduler: str,
     fix: str,
-    clock: str,
+    clock: str | None,
     shapes: bool | None,
     faults: str | None,
     database: bool,
@@ -121,7 +121,10 @@ def search(
             rows.append((target, result))
             if result.interrupted:
                 break
-        objects += [result_object(result, setup=target.setup, rung=target.rung) for target, result in rows]
+        objects += [
+            result_object(result, setup=target.setup, rung=target.rung, without=target.without)
+            for target, result in rows
+        ]
         if not as_json:
             _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
         status = max(status, *(_status(result) for _, result in rows))
@@ -231,7 +234,8 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         if reported:
             click.echo(f"\n{storage}: {line}")
             continue
-        click.echo("\n" + failure_report(found, title=f"{scenario.name} on {storage}", replay=line))
+        title = f"{scenario.name} on {storage}"
+        click.echo("\n" + failure_report(found, title=title, replay=line, without=target.without))
         reported = True
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)

@@ -1,8 +1,8 @@
 """The siblings of a step that failed keep running after the run has ended.
 
 A functional workflow runs two steps side by side; one fails, and the run fails with it. Until 1.21 the other one was
-left alone: it has its side effect, and writes its checkpoint, after the caller was told that the run is over. Since 1.22
-a run cancels its tasks when it fails.
+left alone: it has its side effect, and writes its checkpoint, after the caller was told that the run is over. Since
+1.22 a run cancels its tasks when it fails.
 """
 
 import asyncio

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,7 +17,15 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from harness.adapters.loading import scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import StorageRoom, clock_patch, load_adapter, load_oracles, scenario_target
+from harness.adapters.targets import (
+    StorageRoom,
+    clock_patch,
+    judging,
+    load_adapter,
+    load_oracles,
+    needs_of,
+    scenario_target,
+)
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.outcome import Execution
 from harness.model.registry import unknown
@@ -44,6 +52,7 @@ _OPTIONS = {
     "scheduler": DEFAULT,
     "shapes": True,
     "storages": (),
+    "without": {},
 }
 
 
@@ -104,11 +113,11 @@ class _Item(pytest.Item):
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
 
-    def fail(self, found: Counterexample) -> None:
-        """Fail with the report of ``found``."""
+    def fail(self, found: Counterexample, *, without: Mapping[str, str] | None = None) -> None:
+        """Fail with the report of ``found``. without: oracles that were switched off, with the reasons."""
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
-        report = failure_report(found, title=self.name, replay=line)
+        report = failure_report(found, title=self.name, replay=line, without=without)
         raise InterleavingFailure(report, _error_of(found.execution))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -187,7 +196,7 @@ class InterleavedFunction(_Item, pytest.Function):
         budget = options["budget"] or DEFAULT_BUDGET
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
-            self.fail(result.counterexample)
+            self.fail(result.counterexample, without=options["without"])
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -212,6 +221,7 @@ class InterleavedFunction(_Item, pytest.Function):
         patches: list[Patch] = [clock_patch(options["clock"])]
         slot = next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
         make_durable: Callable[[], Any] | None = None
+        oracles: tuple[str, ...] = ()
         setup = {"test": self.nodeid, "clock": options["clock"]}
         if slot is not None:
             adapter = load_adapter(options["adapter"])
@@ -220,17 +230,20 @@ class InterleavedFunction(_Item, pytest.Function):
             if factory is None and slot.storage not in adapter.storages():
                 raise unknown("storage", name=slot.storage, known=adapter.storages())
             room = StorageRoom(adapter, slot.storage, factory)
-            patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
+            oracles = judging(options["oracles"], without=options["without"])
+            notes = needs_of(oracles)
+            patches = [lambda _: room.open(), lambda _: adapter.observe(notes), *patches]
             setup["storage"] = slot.storage
             faults = tuple(options["faults"])
             make_durable = lambda: adapter.durable(  # noqa: E731
-                room.fresh_storage(), shapes=options["shapes"], faults=faults
+                room.fresh_storage(), shapes=options["shapes"], faults=faults, notes=notes
             )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),
             setup=setup,
-            judges=load_oracles(options["oracles"]) if slot is not None else (),
+            judges=load_oracles(oracles),
+            without=options["without"],
             rung=rung,
             patches=tuple(patches),
             allow_real_io=options["allow_real_io"],
@@ -249,6 +262,7 @@ class InterleavedFunction(_Item, pytest.Function):
         try:
             arguments = {name: values[name] for name in self._fixtureinfo.argnames}
             await self.obj(**arguments)
+            await resolver.finish()
         finally:
             await resolver.close()
 
@@ -271,11 +285,13 @@ class _Resolver:
         self._make_durable = make_durable
         self._values: list[tuple[Deferred, Any]] = []
         self._generators: list[Any] = []
+        self._durables: list[Any] = []
 
     async def value(self, given: Any) -> Any:
         """Return what a fixture stands for."""
         if isinstance(given, DurableSlot) and self._make_durable is not None:
-            return self._make_durable()
+            self._durables.append(self._make_durable())
+            return self._durables[-1]
         if not isinstance(given, Deferred):
             return given
         for known, value in self._values:
@@ -290,6 +306,11 @@ class _Resolver:
             value = await made
         self._values.append((given, value))
         return value
+
+    async def finish(self) -> None:
+        """Let what the oracles asked for be noted at the end of the test."""
+        for durable in self._durables:
+            await durable.finish()
 
     async def close(self) -> None:
         """Run the part after the ``yield`` of async generator fixtures."""
@@ -349,7 +370,7 @@ class ScenarioItem(_Item):
             return
         if open_bug and found.replays:
             pytest.xfail(f"known open bug: {what}")
-        self.fail(found)
+        self.fail(found, without=self.scenario.without)
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on
