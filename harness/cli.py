@@ -25,6 +25,7 @@ from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
+from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -86,9 +87,10 @@ def list_command(folder: Path, as_json: bool) -> None:
     "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
 )
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
-@click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
+@click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
 @click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
+@click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @json_option
 def search(
     scenario: str,
@@ -98,9 +100,10 @@ def search(
     rung: str | None,
     scheduler: str,
     fix: str,
-    clock: str,
+    clock: str | None,
     shapes: bool | None,
     faults: str | None,
+    database: bool,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -116,13 +119,17 @@ def search(
         rows: list[tuple[Target, SearchResult]] = []
         for target in targets:
             key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
-            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=DATABASE)
+            folder = DATABASE if database else None
+            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
             with _progress(target) as tick:
                 result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
             rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
-        objects += [result_object(result, setup=target.setup, rung=target.rung) for target, result in rows]
+        objects += [
+            result_object(result, setup=target.setup, rung=target.rung, without=target.without)
+            for target, result in rows
+        ]
         if not as_json:
             _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
         status = max(status, *(_status(result) for _, result in rows))
@@ -208,6 +215,9 @@ def replay(
     return FOUND if broken else 0
 
 
+app.add_command(versions)
+
+
 def _recorded_target(
     found: list[Scenario], setup: Mapping[str, str], *, rung: Rung, fix: str | None, scenario: str
 ) -> Target:
@@ -282,7 +292,8 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         if reported:
             click.echo(f"\n{storage}: {line}")
             continue
-        click.echo("\n" + failure_report(found, title=f"{scenario.name} on {storage}", replay=line))
+        title = f"{scenario.name} on {storage}"
+        click.echo("\n" + failure_report(found, title=title, replay=line, without=target.without))
         reported = True
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)

@@ -13,8 +13,9 @@ import pytest
 
 MARKER = (
     "interleave(storages=..., budget=..., rung='latency', shapes=True, faults=[...], scheduler='portfolio', "
-    "schedule='', oracles=[...], adapter='agent-framework', clock='increasing', allow_real_io=False): run an async "
-    "test in its default order, then in others, and fail with the smallest schedule that breaks it."
+    "schedule='', oracles=[...], without={oracle: reason}, adapter='agent-framework', clock='increasing', "
+    "allow_real_io=False): run an async test in its default order, then in others, and fail with the smallest "
+    "schedule that breaks it."
 )
 
 

@@ -17,7 +17,15 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from harness.adapters.loading import scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import StorageRoom, clock_patch, load_adapter, load_oracles, scenario_target
+from harness.adapters.targets import (
+    StorageRoom,
+    clock_patch,
+    judging,
+    load_adapter,
+    load_oracles,
+    needs_of,
+    scenario_target,
+)
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.outcome import Execution
 from harness.model.registry import unknown
@@ -46,6 +54,7 @@ _OPTIONS = {
     "scheduler": DEFAULT,
     "shapes": True,
     "storages": (),
+    "without": {},
 }
 
 
@@ -116,7 +125,7 @@ class _Item(pytest.Item):
             found = explain_counterexample(target, found)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
-        report = failure_report(found, title=self.name, replay=line)
+        report = failure_report(found, title=self.name, replay=line, without=target.without)
         raise InterleavingFailure(report, _error_of(found.execution))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -220,6 +229,7 @@ class InterleavedFunction(_Item, pytest.Function):
         patches: list[Patch] = [clock_patch(options["clock"])]
         slot = next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
         make_durable: Callable[[], Any] | None = None
+        oracles: tuple[str, ...] = ()
         setup = {"test": self.nodeid, "clock": options["clock"]}
         if slot is not None:
             adapter = load_adapter(options["adapter"])
@@ -228,17 +238,20 @@ class InterleavedFunction(_Item, pytest.Function):
             if factory is None and slot.storage not in adapter.storages():
                 raise unknown("storage", name=slot.storage, known=adapter.storages())
             room = StorageRoom(adapter, slot.storage, factory)
-            patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
+            oracles = judging(options["oracles"], without=options["without"])
+            notes = needs_of(oracles)
+            patches = [lambda _: room.open(), lambda _: adapter.observe(notes), *patches]
             setup["storage"] = slot.storage
             faults = tuple(options["faults"])
             make_durable = lambda: adapter.durable(  # noqa: E731
-                room.fresh_storage(), shapes=options["shapes"], faults=faults
+                room.fresh_storage(), shapes=options["shapes"], faults=faults, notes=notes
             )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),
             setup=setup,
-            judges=load_oracles(options["oracles"]) if slot is not None else (),
+            judges=load_oracles(oracles),
+            without=options["without"],
             rung=rung,
             patches=tuple(patches),
             allow_real_io=options["allow_real_io"],
@@ -257,6 +270,7 @@ class InterleavedFunction(_Item, pytest.Function):
         try:
             arguments = {name: values[name] for name in self._fixtureinfo.argnames}
             await self.obj(**arguments)
+            await resolver.finish()
         finally:
             await resolver.close()
 
@@ -279,11 +293,13 @@ class _Resolver:
         self._make_durable = make_durable
         self._values: list[tuple[Deferred, Any]] = []
         self._generators: list[Any] = []
+        self._durables: list[Any] = []
 
     async def value(self, given: Any) -> Any:
         """Return what a fixture stands for."""
         if isinstance(given, DurableSlot) and self._make_durable is not None:
-            return self._make_durable()
+            self._durables.append(self._make_durable())
+            return self._durables[-1]
         if not isinstance(given, Deferred):
             return given
         for known, value in self._values:
@@ -298,6 +314,11 @@ class _Resolver:
             value = await made
         self._values.append((given, value))
         return value
+
+    async def finish(self) -> None:
+        """Let what the oracles asked for be noted at the end of the test."""
+        for durable in self._durables:
+            await durable.finish()
 
     async def close(self) -> None:
         """Run the part after the ``yield`` of async generator fixtures."""

@@ -12,7 +12,9 @@ from harness.model.rung import Rung
 from harness.search.result import Counterexample, Deciding, SearchResult
 
 
-def result_object(result: SearchResult, *, setup: Mapping[str, str], rung: Rung) -> dict[str, Any]:
+def result_object(
+    result: SearchResult, *, setup: Mapping[str, str], rung: Rung, without: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the object of one search.
 
     ``rung`` is the least assumption of the counterexample, or, without one, the rung that was searched.
@@ -40,6 +42,7 @@ def result_object(result: SearchResult, *, setup: Mapping[str, str], rung: Rung)
         "sleeps": [] if found is None else sleeps_concerned(found.execution.inversions),
         "difference": None if found is None else found.difference or None,
         "interrupted": result.interrupted,
+        "without": dict(without or {}),
     }
 
 

@@ -38,10 +38,10 @@ def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, run
     )
 
 
-def failure_report(found: Counterexample, *, title: str, replay: str) -> str:
+def failure_report(found: Counterexample, *, title: str, replay: str, without: Mapping[str, str] | None = None) -> str:
     """Return the report of one counterexample.
 
-    replay: the command line that replays it.
+    replay: the command line that replays it. without: oracles that were switched off, with the reasons.
     """
     execution = found.execution
     lines = [f"{title}: {found.violation.oracle} is violated (rung {found.rung.label})"]
@@ -55,6 +55,7 @@ def failure_report(found: Counterexample, *, title: str, replay: str) -> str:
     if not found.replays:
         lines.append("  NOT deterministic: executed again, it went another way; first difference:")
         lines.append(f"    {found.difference or 'the same trace, another outcome'}")
+    lines += [f"  not judged: {oracle} ({reason})" for oracle, reason in (without or {}).items()]
     tail = ["", f"  replay: {replay}"]
     turns = turns_that_matter(execution, limit=MAX_LINES - len(lines) - len(tail) - 1)
     lines += ["", *turns] if turns else []
