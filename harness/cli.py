@@ -25,6 +25,7 @@ from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
+from harness.commands.grade import grade_command
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
@@ -216,6 +217,7 @@ def replay(
 
 
 app.add_command(versions)
+app.add_command(grade_command)
 
 
 def _recorded_target(
