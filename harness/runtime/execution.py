@@ -44,7 +44,8 @@ _THRESHOLDS = (200_000, 10, 10)
 class Session:
     """The patches that many executions share; see ``open_session``.
 
-    noise: what was kept from the user so far.
+    noise: what was kept from the user so far. learning: whether executions add to ``memory``; while it is
+    off, the same choices meet the same options, however many executions came before.
     """
 
     def __init__(self) -> None:
@@ -52,6 +53,7 @@ class Session:
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
         self.known_threads = threads.alive_threads()
         self.memory: dict[str, int] = {}
+        self.learning = True
         self.noise = Noise()
 
 
@@ -102,7 +104,7 @@ def execute(
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()
     loop.known_threads = session.known_threads
-    loop.memory = session.memory
+    loop.memory = session.memory if session.learning else dict(session.memory)
     loop.unhandled = unhandled = list[str]()
     for begin in session.on_begin:
         begin(loop)
