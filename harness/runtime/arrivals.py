@@ -269,8 +269,6 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
         loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
-    if op.kind == "turn":
-        loop.needs(Rung.RELAXED)
     op.deliver(op)
 
 
