@@ -150,7 +150,7 @@ def _check_passing(trial: Trial) -> Counterexample | None:
     """Execute the default schedule of a program that passes twice; None when both executions are the same."""
     if trial.found_after or not trial.executions:
         return None
-    first, second, difference = execute_twice(trial.runner)
+    first, _, difference = execute_twice(trial.runner)
     trial.executions += 2
     if not difference:
         return None

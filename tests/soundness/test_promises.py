@@ -286,7 +286,8 @@ def phases(rung):
     return found
 
 
-def look(program, rung, budget=SEEDS * len(SCHEDULERS)):
+def look(program, rung):
+    budget = SEEDS * len(SCHEDULERS)
     target = Target(program.__name__, program, rung=rung, turn_limit=TURN_LIMIT)
     return search(target, phases=phases(rung), budget=budget)
 
