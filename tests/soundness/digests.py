@@ -6,11 +6,10 @@
 import sys
 import zlib
 
-from soundness.compare import SCHEDULERS, run_controlled, sample
-from soundness.programs import write
-
 from harness import Rung
 from harness.runtime.execution import Session, open_session
+from soundness.compare import SCHEDULERS, run_controlled, sample
+from soundness.programs import write
 
 
 def digest(seed: int, *, session: Session, tracing: bool = True, portable: bool = False) -> str:

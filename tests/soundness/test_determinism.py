@@ -13,9 +13,6 @@ import zlib
 from pathlib import Path
 
 import pytest
-from soundness.compare import SCHEDULERS, run_controlled, sample
-from soundness.digests import digest
-from soundness.programs import write
 
 import harness
 from harness import Rung, execute
@@ -26,6 +23,9 @@ from harness.search.portfolio import search
 from harness.search.recording import Recorded, Replay
 from harness.search.sweep import Sweep
 from harness.search.target import Target
+from soundness.compare import SCHEDULERS, run_controlled, sample
+from soundness.digests import digest
+from soundness.programs import write
 
 HERE = Path(__file__).parent
 PROGRAMS = 100
