@@ -121,7 +121,6 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
         return
     ready: Any = loop._ready  # type: ignore[attr-defined]
     while not ready:
-        loop.note_quiet()
         if not deliver_next(loop):
             return
 
@@ -155,6 +154,7 @@ def deliver_next(loop: ControlledLoop) -> bool:
     free = enabled_ops(loop)
     op = min(free, key=lambda op: op.rank) if free else None
     if op is not None and op.rank == 0:
+        loop.note_quiet()
         deliver_op(loop, op)
         if op.kind == "arrival":
             deliver_rest(loop)
@@ -162,7 +162,9 @@ def deliver_next(loop: ControlledLoop) -> bool:
     timer = next_timer(loop)
     if timer is None and op is None:
         return False
-    if timer is None or (op is not None and op.rank <= timer.rank):
+    if timer is not None or (op is not None and op.kind != "turn"):
+        loop.note_quiet()  # a turn that is held and let go is no pause: its task may be polling
+    if timer is None or (op is not None and (op.rank, op.number) < (timer.rank, timer.number)):
         assert op is not None
         deliver_op(loop, op)
         return True
@@ -283,8 +285,6 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
         loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
-    if op.kind == "turn":
-        loop.needs(Rung.RELAXED)
     op.deliver(op)
 
 
