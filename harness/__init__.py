@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
-    from harness.runtime.points import fault, point
+    from harness.runtime.points import effect, fault, point
     from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
 
 __version__ = "0.1.0"
@@ -40,6 +40,7 @@ _HOMES = {
     "UsageError": "harness.model.errors",
     "Scenario": "harness.model.scenario",
     "attempt": "harness.runtime.attempt",
+    "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
@@ -60,6 +61,7 @@ __all__ = [
     "UncontrolledError",
     "UsageError",
     "attempt",
+    "effect",
     "execute",
     "fault",
     "new_event_loop",

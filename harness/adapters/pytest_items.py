@@ -27,8 +27,9 @@ from harness.model.schedule import Schedule, parse_token
 from harness.report.json import schedule_text
 from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
-from harness.search.replay import replay
+from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
 from harness.search.target import Patch, Target
 
@@ -38,8 +39,10 @@ _OPTIONS = {
     "allow_real_io": False,
     "budget": None,
     "clock": "increasing",
+    "faults": (),
     "oracles": ("completed-steps-restored",),
     "rung": "latency",
+    "schedule": "",
     "scheduler": DEFAULT,
     "shapes": True,
     "storages": (),
@@ -76,20 +79,24 @@ class _Item(pytest.Item):
             raise KeyboardInterrupt
         return result
 
-    def recorded(self) -> Schedule | None:
-        """Return the schedule to replay instead of searching, or None."""
-        token = self.config.getoption("--interleave-replay")
-        if not token:
-            return None
+    def recorded(self, written: str = "") -> Schedule | str | None:
+        """Return the schedule to replay instead of searching, as a token's or in words, or None.
+
+        written: the schedule in words that a marker carries.
+        """
+        token = self.config.getoption("--interleave-replay") or written
+        if not token or " " in token:
+            return token or None
         schedule = parse_token(token)
         if schedule.setup.get("test") != self.nodeid:
             pytest.skip(f"--interleave-replay is of {schedule.setup.get('test') or schedule.setup.get('scenario')}")
         return schedule
 
-    def run_again(self, target: Target, schedule: Schedule) -> None:
+    def run_again(self, target: Target, schedule: Schedule | str) -> None:
         """Replay ``schedule``; fail as the recorded execution did."""
+        words = schedule if isinstance(schedule, str) else schedule_text(schedule.decisions)
         try:
-            outcome = replay(target, schedule)
+            outcome = replay_text(target, schedule) if isinstance(schedule, str) else replay(target, schedule)
         except DivergenceError as error:
             raise InterleavingFailure(str(error)) from None
         execution = outcome.execution
@@ -98,13 +105,15 @@ class _Item(pytest.Item):
         lines = [
             f"{self.name}: {execution.violations[0].oracle} is violated (rung {execution.rung.label}), replayed",
             f"  {execution.violations[0].message}",
-            f"  schedule: {schedule_text(schedule.decisions)}",
+            f"  schedule: {words}",
             *turns_that_matter(execution, limit=30),
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
 
-    def fail(self, found: Counterexample) -> None:
+    def fail(self, found: Counterexample, target: Target) -> None:
         """Fail with the report of ``found``."""
+        if found.replays:
+            found = explain_counterexample(target, found)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
         report = failure_report(found, title=self.name, replay=line)
@@ -179,14 +188,14 @@ class InterleavedFunction(_Item, pytest.Function):
         """Search, or replay the schedule that was asked for."""
         options = self._options()
         target = self._target(options)
-        schedule = self.recorded()
+        schedule = self.recorded(options["schedule"])
         if schedule is not None:
             self.run_again(target, schedule)
             return
         budget = options["budget"] or DEFAULT_BUDGET
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
-            self.fail(result.counterexample)
+            self.fail(result.counterexample, target)
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -221,7 +230,10 @@ class InterleavedFunction(_Item, pytest.Function):
             room = StorageRoom(adapter, slot.storage, factory)
             patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
             setup["storage"] = slot.storage
-            make_durable = lambda: adapter.durable(room.fresh_storage(), shapes=options["shapes"])  # noqa: E731
+            faults = tuple(options["faults"])
+            make_durable = lambda: adapter.durable(  # noqa: E731
+                room.fresh_storage(), shapes=options["shapes"], faults=faults
+            )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),
@@ -345,7 +357,7 @@ class ScenarioItem(_Item):
             return
         if open_bug and found.replays:
             pytest.xfail(f"known open bug: {what}")
-        self.fail(found)
+        self.fail(found, target)
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on

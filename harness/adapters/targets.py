@@ -9,7 +9,7 @@ import contextlib
 import importlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -44,7 +44,11 @@ class Adapter(Protocol):
         """Return a context manager under which runs write to the journal."""
         ...
 
-    def durable(self, storage: Any, *, shapes: bool) -> Any:
+    def faults(self) -> tuple[str, ...]:
+        """Return what may happen to a run when it is switched on."""
+        ...
+
+    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = ()) -> Any:
         """Return what a program runs and resumes workflows with."""
         ...
 
@@ -64,6 +68,7 @@ def scenario_target(
     *,
     fix: str = "",
     shapes: bool | None = None,
+    faults: Collection[str] | None = None,
     rung: Rung | None = None,
     clock: str = "increasing",
 ) -> Target:
@@ -79,10 +84,14 @@ def scenario_target(
     if fix and fix not in adapter.fixes():
         raise unknown("fix", name=fix, known=adapter.fixes())
     use_shapes = scenario.shapes if shapes is None else shapes
+    use_faults = tuple(scenario.faults if faults is None else faults)
+    for fault in use_faults:
+        if fault not in adapter.faults():
+            raise unknown("fault", name=fault, known=adapter.faults())
     room = StorageRoom(adapter, storage, scenario.storages.get(storage))
 
     async def program() -> Any:
-        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes)
+        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes, faults=use_faults)
         return await scenario.program(durable)
 
     program.__name__ = scenario.name
@@ -94,6 +103,8 @@ def scenario_target(
     }
     if fix:
         setup["fix"] = fix
+    if use_faults:
+        setup["faults"] = ",".join(use_faults)
     patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(), clock_patch(clock)]
     if fix:
         patches.append(lambda _: adapter.fix(fix))

@@ -25,7 +25,8 @@ class Scenario:
     factory. package, affected: a distribution and a version range such as ``>=1.22,<1.24`` in which the
     promise is known to break. breaks_on: the storages, as they are, on which it breaks there; None for all.
     oracles: names of those that judge. rung: the highest assumption. shapes: whether the search also
-    chooses how a save waits. budget: executions per storage.
+    chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
+    budget: executions per storage.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Scenario:
     reference: str = ""
     rung: Rung = Rung.LATENCY
     shapes: bool = True
+    faults: tuple[str, ...] = ()
     budget: int = 500
     notes: Mapping[str, Any] = field(default_factory=dict)
 

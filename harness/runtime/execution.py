@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
@@ -17,7 +18,7 @@ from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, external, watchdog
+from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
@@ -26,7 +27,7 @@ from harness.runtime.waits import live_tasks
 
 Program = Callable[[], Coroutine[Any, Any, Any]]
 
-DEFAULT_TURN_LIMIT = 100_000
+DEFAULT_TURN_LIMIT = 50_000
 _SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
 # What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
 # abandoned by name.
@@ -50,7 +51,8 @@ class Session:
     def __init__(self) -> None:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
-        self.known_threads = external.thread_idents()
+        self.known_threads = threads.alive_threads()
+        self.memory: dict[str, int] = {}
         self.noise = Noise()
 
 
@@ -63,7 +65,7 @@ def open_session(session: Session | None = None) -> Iterator[Session]:
     gc.freeze()
     gc.set_threshold(*_THRESHOLDS)
     try:
-        with entropy.seeded_entropy(), watchdog.watched(), silenced(session.noise):
+        with watchdog.heeding_interrupts(), entropy.seeded_entropy(), watchdog.watched(), silenced(session.noise):
             try:
                 yield session
             finally:
@@ -101,6 +103,7 @@ def execute(
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()
     loop.known_threads = session.known_threads
+    loop.memory = session.memory
     loop.unhandled = unhandled = list[str]()
     for begin in session.on_begin:
         begin(loop)
@@ -174,11 +177,12 @@ def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
     """
     loop.scheduler = None
     loop.tracing = False
-    left = live_tasks(loop)
+    left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
     generators = list(loop._asyncgens)  # type: ignore[attr-defined]
-    if not left and not generators and not loop.parked:
+    if not left and not generators and not loop.parked and not loop.graveyard:
         return ()
     loop.forget_ranks()
+    loop.countdowns.clear()
     loop.set_exception_handler(lambda _loop, context: noise.note(describe_unhandled(context)))
     for task in left:
         task.cancel()
@@ -190,7 +194,8 @@ def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
     names = [path_of(loop, task) for task in left if not task.done()]
     names += [f"generator {generator.__name__}" for generator in generators if generator.ag_frame is not None]
     generators.clear()
-    _close_tasks(loop, noise)
+    with _unlogged() if loop.graveyard else contextlib.nullcontext():
+        _close_tasks(loop, noise)
     return tuple(names)
 
 
@@ -237,8 +242,24 @@ def _close(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
+    loop.countdowns.clear()
+    if loop.graveyard:
+        with _unlogged():
+            loop.graveyard.clear()
+            collect()
     if not loop.is_running():
         loop.close()
+
+
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep the clean-up of a crashed run, which never happened, out of the logs."""
+    disabled = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
 
 
 def collect() -> None:

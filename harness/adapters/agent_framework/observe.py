@@ -14,18 +14,19 @@ from typing import Any
 
 import agent_framework._workflows._functional as functional
 from agent_framework._workflows._functional import RunContext, StepWrapper
+from agent_framework._workflows._runner_context import InProcRunnerContext
 
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import see_through
+from harness.runtime.identity import make_task, see_through
 from harness.runtime.loop import ControlledLoop
 
 # agent-framework emits these around a step's body: invoked right before it, completed right after it
 # (StepWrapper.__call__, _functional.py at 1.23.0), and bypassed instead of both when the cache has the result.
 _KINDS = {
-    "executor_invoked": "step.invoked",
-    "executor_completed": "step.completed",
-    "executor_failed": "step.failed",
-    "executor_bypassed": "step.restored",
+    "executor_invoked": "invoked",
+    "executor_completed": "completed",
+    "executor_failed": "failed",
+    "executor_bypassed": "restored",
 }
 
 
@@ -41,17 +42,36 @@ def observed() -> Iterator[None]:
         if kind is not None:
             _note_step(kind, event)
 
+    original_graph = InProcRunnerContext.add_event
+
+    async def add_graph_event(self: InProcRunnerContext, event: Any) -> None:
+        await original_graph(self, event)
+        kind = _KINDS.get(event.type)
+        loop = asyncio.get_running_loop()
+        if kind is not None and isinstance(loop, ControlledLoop):
+            loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data))
+
     RunContext.add_event = add_event  # type: ignore[method-assign]
+    InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
     try:
         yield
     finally:
         RunContext.add_event = original  # type: ignore[method-assign]
+        InProcRunnerContext.add_event = original_graph  # type: ignore[method-assign]
+
+
+def forget_loop(loop: ControlledLoop) -> None:
+    """Undo what a run that died in mid-flight left on the loop and in the framework's module."""
+    states: Any = getattr(functional, "_workflow_task_factory_states", {})
+    states.pop(loop, None)
+    loop.set_task_factory(make_task)  # type: ignore[arg-type]
 
 
 def _note_step(kind: str, event: Any) -> None:
     loop = asyncio.get_running_loop()
     if isinstance(loop, ControlledLoop):
-        loop.note(kind, event.executor_id, run=attempt(), call=f"{event.executor_id}{_arguments()}")
+        call = f"{event.executor_id}{_arguments()}"
+        loop.note(f"step.{kind}", event.executor_id, run=attempt(), call=call, value=repr(event.data))
 
 
 def _arguments() -> str:

@@ -237,7 +237,7 @@ def test_stalled_turn_leaves_nothing():
     async def stalls():
         task = asyncio.create_task(asyncio.sleep(1))
         await asyncio.sleep(0)
-        time.sleep(10)
+        time.sleep(10)  # it is the subject
         await task
 
     before = Census().found

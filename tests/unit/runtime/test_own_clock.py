@@ -20,7 +20,9 @@ class HandClock:
 
 
 def patched(loop, clock):
-    return mock.patch.multiple(loop, time=lambda: clock.now_s), mock.patch.object(loop._selector, "select", clock.select)
+    return mock.patch.multiple(loop, time=lambda: clock.now_s), mock.patch.object(
+        loop._selector, "select", clock.select
+    )
 
 
 async def tells_the_time():
