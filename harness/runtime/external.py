@@ -25,6 +25,7 @@ from harness.runtime.waits import describe_waits
 # While only threads are waited for, look this often whether they are still alive and busy.
 _LOOK_AGAIN_S = 0.02
 _HELD_S = 1e-3
+_INSTALLED = "site-packages"
 _SLOW_PEER_S = 0.02
 # asyncio's ThreadedChildWatcher names its threads so; each ends when its child process does.
 _CHILD_WATCHER = "waitpid-"
@@ -70,13 +71,21 @@ def refuse(what: str) -> UncontrolledError:
 
 
 def user_site() -> str:
-    """Return ``file:line`` of the nearest caller outside the standard library and this package."""
+    """Return ``file:line`` of the nearest caller outside the standard library and this package.
+
+    If that is an installed package, the program's own line is named first.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and is_library(frame):
         frame = frame.f_back
     if frame is None:  # a thread whose target is the standard library's, such as a pool's worker
         return caller_site(sys._getframe(1))
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    through = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    while frame is not None and (is_library(frame) or _INSTALLED in frame.f_code.co_filename):
+        # Below the loop is who started it, who did not make this call.
+        frame = None if frame.f_code.co_name == "_run_once" else frame.f_back
+    own = "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    return f"{own} (through {through})" if own and own != through else through
 
 
 class LazySelector(selectors.BaseSelector):
