@@ -14,9 +14,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import EARLY, HOLD
+from harness.model.errors import UncontrolledError
 from harness.model.rung import Rung
 from harness.runtime import external
 from harness.runtime.ops import NO_MORE, ControlledTimer, Op
+from harness.runtime.waits import describe_waits
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -469,14 +471,15 @@ def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:
         park_handle(loop, handle, name=kind)
     if loop.uncontrolled is not None:
         error, loop.uncontrolled = loop.uncontrolled, None
-        raise error
+        raise UncontrolledError(f"{error}\n{describe_waits(loop)}") from None
     return len(loop.parked) > before
 
 
 def collect_files(loop: ControlledLoop, events: Any) -> None:
     """Park the callbacks of files that are ready, each once; read the loop's own pipe at once."""
     ready: Any = loop._ready  # type: ignore[attr-defined]
-    own = [event for event in events if event[0].fileobj is loop._ssock]
+    pipe = loop._ssock.fileno()
+    own = [event for event in events if event[0].fd == pipe]
     if own:
         loop._read_from_self()  # type: ignore[attr-defined]
     waiting = {op.target for op in loop.parked if op.kind == "arrival"}
