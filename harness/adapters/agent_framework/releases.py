@@ -9,6 +9,8 @@ import importlib
 from types import SimpleNamespace
 from typing import Any
 
+from agent_framework import ResponseStream
+
 from harness.model.errors import UsageError
 
 
@@ -63,6 +65,11 @@ def new_instance(workflow: Any) -> Any:
         f"{type(workflow).__name__} {getattr(workflow, 'name', '')!r} is one instance, whose state "
         "would reach the next execution: pass a function that builds it"
     )
+
+
+def can_close_streams() -> bool:
+    """Return whether a consumer can close a stream, and not only drop it (since 1.20)."""
+    return hasattr(ResponseStream, "close")
 
 
 def has_task_sweep() -> bool:
