@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import click
@@ -24,8 +24,8 @@ RECORD = Path("docs") / "catalogue.md"
 _HEADER = ("scenario", "package", "affected", "oracle", "executions until found", "clean on")
 _ABOUT = """# Catalogue
 
-Written by `harness catalogue --record`: each scenario on the first and the last release of its affected range, and on the
-releases next to them. In brackets the storages on which it was found, with the executions that it took.
+Written by `harness catalogue --record`: each scenario on the first and the last release of its affected range, with the
+storages on which it was found and the executions that it took, and on the releases right before and after the range.
 
 """
 
@@ -96,8 +96,8 @@ def searched(entry: Entry, reference: str, environments: Environments, releases:
     inside, outside = ends(releases, entry.affected)
     found = [(version, _run(reference, environments, version)) for version in inside]
     clean = [(version, _run(reference, environments, version)) for version in outside]
-    return Entry(
-        *entry.cells()[:4],
+    return replace(
+        entry,
         found="; ".join(f"{version}: {_summary(rows)}" for version, rows in found) or "-",
         clean="; ".join(version if _is_clean(rows) else f"{version}: {_summary(rows)}" for version, rows in clean)
         or "-",
