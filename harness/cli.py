@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ from harness.model.scenario import Scenario
 from harness.model.schedule import parse_token
 from harness.report.json import result_object, schedule_text
 from harness.report.text import failure_report, summary_table, turns_that_matter
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.result import SearchResult
@@ -124,7 +128,7 @@ def search(
             phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
             with _progress(target) as tick:
                 result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
-            rows.append((target, result))
+            rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
         objects += [
@@ -227,6 +231,27 @@ def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
     return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
 
 
+def _explained(target: Target, result: SearchResult) -> SearchResult:
+    found = result.counterexample
+    if found is None or not found.replays:
+        return result
+    try:
+        return replace(result, counterexample=explain_counterexample(target, found))
+    except KeyboardInterrupt:
+        return result  # the finding is worth more than its explanation
+
+
+def _program() -> str:
+    """Return how this command line was called, so that a line that we print can be pasted."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m harness"
+    on_path = shutil.which("harness")
+    if on_path is not None and Path(on_path).resolve() == called.resolve():
+        return "harness"
+    return os.path.relpath(called) if called.name == "harness" else "harness"
+
+
 def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str) -> None:
     rung = max((target.rung for target, _ in rows), default=scenario.rung).label
     click.echo(f"{scenario.name}: {scenario.summary}")
@@ -236,7 +261,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         found = result.counterexample
         if found is None:
             continue
-        line = f"harness replay {reference} {found.execution.schedule.token()}"
+        line = f"{_program()} replay {reference} {found.execution.schedule.token()}"
         storage = target.setup.get("storage", "")
         if reported:
             click.echo(f"\n{storage}: {line}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -35,6 +35,7 @@ from harness.model.schedule import Schedule, parse_token
 from harness.report.json import schedule_text
 from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
 from harness.search.replay import replay
 from harness.search.result import Counterexample, SearchResult
@@ -113,11 +114,13 @@ class _Item(pytest.Item):
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
 
-    def fail(self, found: Counterexample, *, without: Mapping[str, str] | None = None) -> None:
-        """Fail with the report of ``found``. without: oracles that were switched off, with the reasons."""
+    def fail(self, found: Counterexample, target: Target) -> None:
+        """Fail with the report of ``found``."""
+        if found.replays:
+            found = explain_counterexample(target, found)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
-        report = failure_report(found, title=self.name, replay=line, without=without)
+        report = failure_report(found, title=self.name, replay=line, without=target.without)
         raise InterleavingFailure(report, _error_of(found.execution))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -196,7 +199,7 @@ class InterleavedFunction(_Item, pytest.Function):
         budget = options["budget"] or DEFAULT_BUDGET
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
-            self.fail(result.counterexample, without=options["without"])
+            self.fail(result.counterexample, target)
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -370,7 +373,7 @@ class ScenarioItem(_Item):
             return
         if open_bug and found.replays:
             pytest.xfail(f"known open bug: {what}")
-        self.fail(found, without=self.scenario.without)
+        self.fail(found, target)
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on

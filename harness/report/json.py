@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.rung import Rung
-from harness.search.result import SearchResult
+from harness.search.result import Deciding, SearchResult
 
 
 def result_object(
@@ -36,7 +36,7 @@ def result_object(
         "text": None if found is None else schedule_text(found.execution.schedule.decisions),
         "oracle": None if found is None else found.violation.oracle,
         "message": None if found is None else found.violation.message,
-        "deciding": None,
+        "deciding": None if found is None or found.deciding is None else _pair(found.deciding),
         "deviations": None if schedule is None else schedule.deviations,
         "found_by": None if found is None else found.found_by,
         "sleeps": [] if found is None else sleeps_concerned(found.execution.inversions),
@@ -44,6 +44,10 @@ def result_object(
         "interrupted": result.interrupted,
         "without": dict(without or {}),
     }
+
+
+def _pair(deciding: Deciding) -> list[str]:
+    return [deciding.first.name, deciding.second.name]
 
 
 def schedule_text(decisions: tuple[Any, ...]) -> str:

@@ -51,6 +51,7 @@ def failure_report(found: Counterexample, *, title: str, replay: str, without: M
         lines += [f"    {_relative(name)}" for name in sleeps_concerned(execution.inversions)[:4]]
     lines.append(f"  found after {found.found_after} execution(s) by {found.found_by}")
     lines.append(f"  schedule: {schedule_text(execution.schedule.decisions)}")
+    lines += deciding_lines(found)
     if not found.replays:
         lines.append("  NOT deterministic: executed again, it went another way; first difference:")
         lines.append(f"    {found.difference or 'the same trace, another outcome'}")
@@ -59,6 +60,25 @@ def failure_report(found: Counterexample, *, title: str, replay: str, without: M
     turns = turns_that_matter(execution, limit=MAX_LINES - len(lines) - len(tail) - 1)
     lines += ["", *turns] if turns else []
     return "\n".join([*lines, *tail])
+
+
+def deciding_lines(found: Counterexample) -> list[str]:
+    """Return the deciding ordering, both ways, or the statement that there is none."""
+    if not found.explained:
+        return []
+    pair = found.deciding
+    if pair is None:
+        return ["  decides: no single ordering of two events separates failing from passing executions"]
+    first, second = (f"{moment.name}{_at(moment.where)}" for moment in (pair.first, pair.second))
+    return [
+        f"  decides: fails when  {first}",
+        f"              before  {second}   ({pair.failing} of {pair.failing} executions)",
+        f"           passes the other way round ({pair.passing} of {pair.passing})",
+    ]
+
+
+def _at(where: str) -> str:
+    return f" [{_relative(where)}]" if where else ""
 
 
 def turns_that_matter(execution: Execution, *, limit: int) -> list[str]:

@@ -11,7 +11,7 @@ import heapq
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +23,27 @@ from harness.model.schedule import Discipline
 from harness.runtime import arrivals, external, jobs, lanes
 from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
-from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task
+from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.waits import describe_waits
 
 # Turns without a pause after which a read of the clock counts as polling.
 POLLING_TURNS = 4096
 
+# An execution keeps this many errors that nobody handled.
+MAX_UNHANDLED = 100
+
 _SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+
+
+def describe_unhandled(context: Mapping[str, Any]) -> str:
+    """Return an exception handler's context as one line without addresses, and without what it refers to."""
+    subject = context.get("task") or context.get("future") or context.get("asyncgen")
+    error = context.get("exception")
+    loop = None if subject is None or not hasattr(subject, "get_loop") else subject.get_loop()
+    name = path_of(loop, subject) if subject is not None else ""
+    message = str(context.get("message") or "unhandled exception").partition(" <")[0].removeprefix("Controlled")
+    return message + (f" in {name}" if name else "") + ("" if error is None else f": {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +109,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._foreign_arrived: threading.Event | None = None
         self.uncontrolled: UncontrolledError | None = None
         self.stalled = ""
+        self.unhandled: list[str] | None = None  # errors that nobody handled; None: they are logged
         self._op_number = 0
         self.known_threads: frozenset[int] | None = None
         self._ssock: Any = None
@@ -284,6 +298,13 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         if external.wait_outside(self, timeout_s=None):
             return
         raise DeadlockError(f"deadlock: nothing can run any more\n{describe_waits(self)}")
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep an error that nobody handled, within an execution; log it, as stock asyncio does, elsewhere."""
+        if self.unhandled is None:
+            super().default_exception_handler(context)
+        elif len(self.unhandled) < MAX_UNHANDLED:
+            self.unhandled.append(describe_unhandled(context))
 
     # -- the outside -----------------------------------------------------------------------------
 

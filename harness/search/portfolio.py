@@ -46,6 +46,7 @@ class Trial:
         self.budget = budget
         self.executions = 0
         self.found_after = 0
+        self.first_failing: Execution | None = None
         self.phase = ""
         self._progress = progress
 
@@ -64,6 +65,7 @@ class Trial:
         self.executions += 1
         if execution.violations and not self.found_after:
             self.found_after = self.executions
+            self.first_failing = execution
         if self._progress is not None:
             self._progress(self.executions, self.phase)
         return execution
@@ -130,6 +132,10 @@ def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
 def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     """Shrink ``failure``, then execute it twice with a trace and compare."""
     phase = trial.phase
+    failing = trial.first_failing
+    if failing is not None and failing.ending.kind == "stalled":
+        # Each execution blocks for a second or more of real time: once is enough to report it.
+        return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
     plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
     first, second = (

@@ -14,6 +14,7 @@ from harness.model.choice import Scheduler
 from harness.model.outcome import Ending, Event, Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
+from harness.runtime import watchdog
 from harness.runtime.execution import DEFAULT_TURN_LIMIT, Session, execute, open_session
 from harness.runtime.loop import LoopSettings
 
@@ -79,6 +80,7 @@ class Runner:
             tracing=tracing,
         )
         execution = execute(target.program, scheduler, settings=settings, session=self.session, setup=target.setup)
+        watchdog.raise_if_interrupted()
         execution.violations = tuple(self._judge(execution))
         return execution
 

@@ -6,6 +6,7 @@ Owns the journal of saves and the await shape around their effect; must not know
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -14,6 +15,7 @@ from agent_framework import InMemoryCheckpointStorage
 from harness.adapters.agent_framework.contents import digest, summary
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
+from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
@@ -59,7 +61,7 @@ class ControlledStorage:
         self._notes = tuple(notes)
         self._commits = 0
         self._shape = SHAPES[shape]
-        self._saves = 0
+        self._saves: Counter[str] = Counter()
         # Of the framework's own storages only this one's save awaits nothing.
         self._needs_loop = getattr(type(inner), "save", None) is not InMemoryCheckpointStorage.save
 
@@ -68,8 +70,12 @@ class ControlledStorage:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, ControlledLoop):
             return await self._shape(Effect(lambda: self.inner.save(checkpoint)), "save")
-        self._saves += 1
-        name = f"save#{self._saves}"
+        task = asyncio.current_task()
+        owner = path_of(loop, task)
+        self._saves[owner] += 1
+        operation = f"save#{self._saves[owner]}"
+        # Counted per task, so that the name means the same save in every schedule.
+        name = f"{owner.rpartition('/')[2]}/{operation}"
         run = attempt()
         data = self.facts(checkpoint)
         committed = False
@@ -93,11 +99,10 @@ class ControlledStorage:
                 raise StorageFault(f"{name} failed after its commit")
             return result
 
-        task = asyncio.current_task()
         loop.note("save.called", name, run=run, **data)
         loop.interesting_tasks.add(task)
         try:
-            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), name)
+            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), operation)
         except asyncio.CancelledError:
             loop.note("save.cancelled", name, run=run, committed=committed, **data)
             raise
