@@ -11,8 +11,6 @@ from typing import Any
 
 from agent_framework import ResponseStream
 
-from harness.model.errors import UsageError
-
 
 class _NoRunContext:
     """Stands for RunContext where there are only graph workflows."""
@@ -55,16 +53,13 @@ FunctionalWorkflow: Any = functional.FunctionalWorkflow
 
 
 def new_instance(workflow: Any) -> Any:
-    """Return a new instance of a workflow that runs; raises UsageError when its release cannot make one.
+    """Return a new instance of a functional workflow that runs; any other that runs is used as it is.
 
     Before 1.14 a function under ``@workflow`` is itself the only instance, with the state of its runs.
     """
     if isinstance(workflow, FunctionalWorkflow):
         return type(workflow)(workflow._func, name=workflow.name, description=workflow.description)
-    raise UsageError(
-        f"{type(workflow).__name__} {getattr(workflow, 'name', '')!r} is one instance, whose state "
-        "would reach the next execution: pass a function that builds it"
-    )
+    return workflow
 
 
 def can_close_streams() -> bool:
