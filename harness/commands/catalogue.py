@@ -68,7 +68,7 @@ def catalogue(folder: Path, file: Path, record: bool, cache: Path | None, as_jso
                 continue
             entry = Entry(scenario.name, scenario.package, scenario.affected, ", ".join(oracles_of(scenario)))
             if record:
-                environments = Environments(cache or default_cache(), scenario.package)
+                environments = Environments(cache or default_cache(), scenario.package, extra=scenario.requires)
                 if scenario.package not in releases:
                     releases[scenario.package] = environments.releases()
                 entry = searched(entry, f"{path}::{scenario.name}", environments, releases[scenario.package])
