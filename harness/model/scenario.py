@@ -27,7 +27,7 @@ class Scenario:
     oracles: names of those that judge, or ``("all",)``. rung: the highest assumption. shapes: whether the search also
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
     clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
-    budget: executions per storage.
+    budget: executions per storage. requires: what it imports besides ``package``, as requirements.
     """
 
     name: str
@@ -45,6 +45,7 @@ class Scenario:
     clock: str = "increasing"
     without: Mapping[str, str] = field(default_factory=dict)
     budget: int = 500
+    requires: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

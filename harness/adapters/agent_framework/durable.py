@@ -15,6 +15,7 @@ from typing import Any
 from harness.adapters.agent_framework import owners
 from harness.adapters.agent_framework.endnotes import note_references, note_storage
 from harness.adapters.agent_framework.observe import forget_loop
+from harness.adapters.agent_framework.releases import can_close_streams, new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt, set_attempt
@@ -151,8 +152,10 @@ class Durable:
         """Wait until everything else has nothing left to do."""
         loop = asyncio.get_running_loop()
         if isinstance(loop, ControlledLoop):
-            future = loop.park("quiet")
-            loop.parked[-1].rank = max(loop.parked[-1].rank, 9)
+            future: asyncio.Future[None] = loop.create_future()
+            op = Op(loop, "quiet", kind="point", deliver=lambda _: _finish(future), target=future)
+            op.rank = 9
+            loop.parked.append(op)  # no choice: let in early, it would come before all is quiet
             await future
             loop.note("quiet", "", run=attempt())
         else:
@@ -258,6 +261,8 @@ class Durable:
         loop = asyncio.get_running_loop()
         leave: tuple[str, int] | None = None
         kinds = [kind for fault in self._faults for kind in _AT_EVENTS.get(fault, ())]
+        if not can_close_streams():
+            kinds = [kind for kind in kinds if kind != "closed"]
         if kinds and isinstance(loop, ControlledLoop):
             name = f"stream of run {run.number}"
             options = Moments(kinds, loop.memory.get(name, 40))
@@ -310,7 +315,7 @@ def build(workflow: Any) -> Any:
     if callable(maker):
         return maker()
     if callable(getattr(workflow, "run", None)):
-        return workflow  # before agent-framework 1.20 a decorated function was the only instance
+        return new_instance(workflow)
     made = workflow() if callable(workflow) else None
     if callable(getattr(made, "run", None)):
         return made

@@ -12,11 +12,10 @@ import sys
 from collections.abc import Collection, Iterator
 from typing import Any
 
-import agent_framework._workflows._functional as functional
-from agent_framework._workflows._functional import RunContext, StepWrapper
 from agent_framework._workflows._runner_context import InProcRunnerContext
 
 from harness.adapters.agent_framework.owners import owner_of
+from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import ControlledTask, make_task, path_of, see_through
 from harness.runtime.loop import ControlledLoop
@@ -58,7 +57,7 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
             call = _executor_call(loop, kind, event)
             loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data), call=call)
 
-    RunContext.add_event = add_event  # type: ignore[method-assign]
+    RunContext.add_event = add_event
     InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
     try:
         with contextlib.ExitStack() as more:
@@ -68,7 +67,7 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
                 more.enter_context(_cancellations_noted())
             yield
     finally:
-        RunContext.add_event = original  # type: ignore[method-assign]
+        RunContext.add_event = original
         InProcRunnerContext.add_event = original_graph  # type: ignore[method-assign]
 
 
@@ -86,11 +85,11 @@ def _decisions_noted() -> Iterator[None]:
         return result
 
     see_through(__call__.__code__, _step_name)
-    StepWrapper.__call__ = __call__  # type: ignore[method-assign]
+    StepWrapper.__call__ = __call__
     try:
         yield
     finally:
-        StepWrapper.__call__ = _STEP_CALL  # type: ignore[method-assign]
+        StepWrapper.__call__ = _STEP_CALL
 
 
 @contextlib.contextmanager
