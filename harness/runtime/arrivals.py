@@ -76,8 +76,7 @@ def arrive(loop: ControlledLoop) -> None:
     """
     if loop.uncontrolled is not None or ((loop.used_real_io or loop.foreign) and not loop._ready):  # type: ignore[attr-defined]
         collect_now(loop)
-    for countdown in tuple(loop.countdowns):
-        countdown.tick()
+    tick(loop)
     while True:
         drop_cancelled_timers(loop)
         if loop._stopping:  # type: ignore[attr-defined]
@@ -113,6 +112,12 @@ def has_had_time(loop: ControlledLoop, op: Op) -> bool:
     return op.ripe <= loop.iteration
 
 
+def tick(loop: ControlledLoop) -> None:
+    """Count a moment at which something may happen to a run from outside."""
+    for countdown in tuple(loop.countdowns):
+        countdown.tick()
+
+
 def arrive_by_rank(loop: ControlledLoop) -> None:
     """Deliver early arrivals; when the loop is quiet, deliver the op of the lowest rank."""
     quiet = is_quiet(loop)
@@ -125,6 +130,8 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
     while not ready:
         if not deliver_next(loop):
             return
+        if not ready:
+            tick(loop)  # a job is done and nobody knows yet: a moment too
 
 
 def deliver_early(loop: ControlledLoop, *, quiet: bool) -> None:
@@ -441,6 +448,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
             return
         if isinstance(option, Op):
             deliver_op(loop, option)
+            if not ready:
+                tick(loop)
             continue
         if not ready:
             if (loop.used_real_io or loop.foreign_threads()) and external.wait_for_deadline(loop, option._when):

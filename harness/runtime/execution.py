@@ -53,7 +53,7 @@ class Session:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
         self.known_threads = threads.alive_threads()
-        self.memory: dict[str, int] = {}
+        self.memory: dict[str, Any] = {}
         self.learning = True
         self.noise = Noise()
 
