@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.adapters.agent_framework.check import check_storage
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
-    from harness.runtime.points import fault, point
+    from harness.runtime.points import effect, fault, point
     from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
 
 __version__ = "0.1.0"
@@ -39,7 +40,9 @@ _HOMES = {
     "UncontrolledError": "harness.model.errors",
     "UsageError": "harness.model.errors",
     "Scenario": "harness.model.scenario",
+    "check_storage": "harness.adapters.agent_framework.check",
     "attempt": "harness.runtime.attempt",
+    "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
@@ -60,6 +63,8 @@ __all__ = [
     "UncontrolledError",
     "UsageError",
     "attempt",
+    "check_storage",
+    "effect",
     "execute",
     "fault",
     "new_event_loop",

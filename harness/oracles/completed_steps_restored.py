@@ -16,20 +16,24 @@ def judge(journal: Sequence[Event]) -> Violation | None:
 
     A step is one logical call: its name and arguments. A run may make equal calls: when the runs that it
     resumes completed a call n times, its first n calls must be restored. What a run does after its end
-    (an orphan) counts for neither side.
+    (an orphan) counts for neither side. When the process died, a completion counts if a save that was called
+    at or after it was acknowledged: before that, nobody could promise it. A run that was resumed from another
+    checkpoint than the latest may execute again what came after that checkpoint.
     """
     parents: dict[int, int | None] = {}
     completed: dict[int, Counter[str]] = {}
     calls: dict[int, Counter[str]] = {}
     first: dict[str, Event] = {}
     ended: set[int] = set()
-    for event in journal:
+    for index, event in enumerate(journal):
         run = event.run
         if event.kind == "run.started":
-            parents[run] = event.data.get("resumes")
+            parents[run] = event.data.get("resumes") if event.data.get("latest", True) else None
             completed[run], calls[run] = Counter(), Counter()
         elif event.kind == "run.ended":
             ended.add(run)
+            if event.data.get("how") == "crashed":
+                completed[run] = _promised(journal[:index], run)
         elif run in ended or run not in parents or not event.kind.startswith("step."):
             continue
         elif event.kind == "step.completed":
@@ -42,6 +46,19 @@ def judge(journal: Sequence[Event]) -> Violation | None:
             if event.kind == "step.invoked" and calls[run][call] <= due:
                 return _violation(journal, again=event, before=first[call])
     return None
+
+
+def _promised(journal: Sequence[Event], run: int) -> Counter[str]:
+    """Return the completions of ``run`` that an acknowledged save covers."""
+    called: dict[str, int] = {}
+    covered = -1
+    for index, event in enumerate(journal):
+        if event.run == run and event.kind == "save.called":
+            called[event.subject] = index
+        elif event.run == run and event.kind == "save.acknowledged":
+            covered = max(covered, called[event.subject])
+    done = (event for event in journal[: covered + 1] if event.run == run and event.kind == "step.completed")
+    return Counter(event.data["call"] for event in done)
 
 
 def _completed_before(

@@ -147,6 +147,16 @@ def task_path(births: list[Birth], number: int) -> str:
     return "/".join(reversed(parts))
 
 
+def descends_from(loop: Any, task: Any, ancestor: int) -> bool:
+    """Return whether ``task`` was created by the task with number ``ancestor``, or by one of its descendants."""
+    number = getattr(task, "number", -1)
+    while number >= 0:
+        number = loop.births[number].parent
+        if number == ancestor:
+            return True
+    return False
+
+
 def path_of(loop: Any, task: Any) -> str:
     """Return the path of any task: ours by number, a foreign one by its coroutine's name."""
     if task is None:

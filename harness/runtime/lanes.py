@@ -184,7 +184,7 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
             what = f"raises {type(error).__name__}"
         else:
             what = "returns"
-    loop.trace.insert(mark, loop.entry(lane, what, where, number=number, now_s=now_s))
+    loop.enter(loop.entry(lane, what, where, number=number, now_s=now_s), mark)
 
 
 def run_batch_in_debug_mode(loop: ControlledLoop) -> None:

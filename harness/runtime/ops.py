@@ -122,6 +122,7 @@ class ControlledTimer(asyncio.TimerHandle):
     _when: float
     _cancelled: bool
     _scheduled: bool
+    _source_traceback: Any
 
     def __str__(self) -> str:
         path = path_of(self._loop, self.owner)

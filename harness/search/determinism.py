@@ -20,12 +20,17 @@ def execute_twice(
     *,
     discipline: Discipline = "ranks",
     rung: Rung | None = None,
+    recorder: Planned | None = None,
 ) -> tuple[Execution, Execution, str]:
     """Execute ``plan`` twice with a trace; no plan is the default schedule.
 
+    recorder: a scheduler that follows the same plan and records what it sees, for the first execution.
     Returns both executions and what ``difference`` says of them.
     """
-    first, second = (runner.run(Planned(plan or {}), tracing=True, discipline=discipline, rung=rung) for _ in range(2))
+    first, second = (
+        runner.run(scheduler, tracing=True, discipline=discipline, rung=rung)
+        for scheduler in (recorder or Planned(plan or {}), Planned(plan or {}))
+    )
     return first, second, difference(first, second)
 
 

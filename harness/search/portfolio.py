@@ -17,6 +17,8 @@ from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
 from harness.search.determinism import execute_twice, uncontrolled
+from harness.search.readable import in_readable_form
+from harness.search.recording import Labelled
 from harness.search.result import Counterexample, SearchResult
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
@@ -46,6 +48,7 @@ class Trial:
         self.budget = budget
         self.executions = 0
         self.found_after = 0
+        self.first_failing: Execution | None = None
         self.phase = ""
         self._progress = progress
 
@@ -64,6 +67,7 @@ class Trial:
         self.executions += 1
         if execution.violations and not self.found_after:
             self.found_after = self.executions
+            self.first_failing = execution
         if self._progress is not None:
             self._progress(self.executions, self.phase)
         return execution
@@ -130,9 +134,16 @@ def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
 def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     """Shrink ``failure``, then execute it twice with a trace and compare."""
     phase = trial.phase
+    failing = trial.first_failing
+    if failing is not None and failing.ending.kind == "stalled":
+        # Each execution blocks for a second or more of real time: once is enough to report it.
+        return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
     plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
-    first, second, difference = execute_twice(trial.runner, plan, discipline=failure.discipline, rung=failure.rung)
+    labels = Labelled(plan)
+    first, second, difference = execute_twice(
+        trial.runner, plan, discipline=failure.discipline, rung=failure.rung, recorder=labels
+    )
     trial.executions += 2
     stable = not difference and bool(first.violations)
     violation = (first.violations or second.violations or (_vanished(first),))[0]
@@ -143,6 +154,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_by=phase,
         replays=stable,
         difference=difference,
+        text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
     )
 
 

@@ -14,7 +14,7 @@ from harness.search.portfolio import Failure, Trial
 from harness.search.recording import Planned, Seen
 
 # Which kind of single deviation is tried first; a hold of a storage operation before anything else.
-_ORDER: dict[ChoiceKind, int] = {"fault": 0, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3}
+_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3, "program": 2}
 
 
 class Sweep:
@@ -36,10 +36,17 @@ class Sweep:
         allowance = trial.executions + max(1, int(trial.left * self._share))
         queue: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())]
         order = 0
+        # How many moments a run has is known only after it was seen: larger values than these do not exist.
+        limits: dict[tuple[tuple[int, int], ...], int] = {}
         while queue and trial.executions < allowance:
             cost, _, plan = heapq.heappop(queue)
+            if plan and plan[-1][1] >= limits.get((*plan[:-1], (plan[-1][0], 0)), plan[-1][1] + 1):
+                continue
             scheduler = Planned(dict(plan))
             execution = trial.run(scheduler, rung=self._rung)
+            if not scheduler.fits:
+                limits[(*plan[:-1], (plan[-1][0], 0))] = plan[-1][1]
+                continue
             if execution.violations:
                 return Failure(dict(plan), "ranks", self._rung, minimal=len(plan) <= 1)
             if not _opens_choices(plan, scheduler.seen):
@@ -53,7 +60,7 @@ class Sweep:
 def _opens_choices(plan: tuple[tuple[int, int], ...], seen: list[Seen]) -> bool:
     """Return whether deviations are tried on top of ``plan``: it is empty, or all shapes and faults."""
     kinds = {point.index: point.kind for point in seen}
-    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault") for index, _ in plan)
+    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault", "program") for index, _ in plan)
 
 
 def _deviations(
@@ -65,7 +72,9 @@ def _deviations(
         if point.index <= after:
             continue
         for value in range(1, point.options):
-            cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4) + 2 * (value - 1)
+            cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4)
+            # the moments of a fault are alike; later values of other choices are further off
+            cost += (value - 1) // 4 if point.kind == "fault" else 2 * (value - 1)
             if point.kind == "shape":
                 cost = 11 + value  # shapes are ordered plainest first
             yield cost, (*plan, (point.index, value))
