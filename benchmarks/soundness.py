@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import platform
 import selectors
 import sys
@@ -104,10 +105,23 @@ class RealSelector(selectors.DefaultSelector):
         return super().select(timeout)
 
 
+class HashedTask(asyncio.Task):  # type: ignore[type-arg]
+    """A task in whose sets the order of creation holds; stock asyncio leaves it to addresses."""
+
+    def __init__(self, number: int, coro: object, **kwargs: object) -> None:
+        self.number = number
+        super().__init__(coro, **kwargs)  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 def run_for_real(spec: Spec) -> Seen:
     """Run a program on ``asyncio.SelectorEventLoop`` and the machine's clock."""
     program = Program(spec, OneWorker)
     loop = asyncio.SelectorEventLoop(RealSelector())
+    numbers = itertools.count()
+    loop.set_task_factory(lambda loop, coro, **kwargs: HashedTask(next(numbers), coro, loop=loop, **kwargs))
     ending = "returned"
     try:
         loop.run_until_complete(program())
