@@ -386,7 +386,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def foreign_threads(self) -> list[threading.Thread]:
         """Return threads that were started since the loop first ran, that are alive and may call back."""
-        return may_call_back(self.known_threads or frozenset())
+        return may_call_back(self.known_threads or frozenset(), turn=self.turn)
 
     def run_forever(self) -> None:
         """Run until stopped."""
