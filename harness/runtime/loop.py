@@ -272,6 +272,19 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             return future
         return jobs.park_job(self, executor, func, args)
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # its signature
+        """Wait for the worker threads.
+
+        ``asyncio.Runner`` bounds this wait by five minutes (base_events, 3.12), which is a last resort and not an order
+        that a program can meet: a held answer of a thread must not seem to take as long.
+        """
+        if sys.version_info < (3, 12):
+            await super().shutdown_default_executor()
+        elif timeout == asyncio.constants.THREAD_JOIN_TIMEOUT:
+            await super().shutdown_default_executor(None)
+        else:
+            await super().shutdown_default_executor(timeout)
+
     # -- identity --------------------------------------------------------------------------------
 
     def create_future(self) -> asyncio.Future[Any]:
