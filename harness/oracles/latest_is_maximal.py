@@ -18,34 +18,37 @@ def judge(journal: Sequence[Event]) -> Violation | None:
 
     A checkpoint extends another of the same run, or of a run that continues it, when it descends from it, or
     when it holds all of its steps and more. Only saves that were committed before the question was asked
-    count. Runs that began on purpose from another checkpoint than the latest are left out.
+    count, and at the end of the program whatever is stored. Runs that began on purpose from another checkpoint
+    than the latest are left out.
     """
     runs = runs_of(journal)
+    called = {event.data["checkpoint"]: event for event in journal if event.kind == "save.called" and event.run in runs}
     commits: list[Event] = []
     for event in journal:
         if event.kind == "save.committed" and event.run in runs:
             commits.append(event)
         elif event.kind == "storage.latest":
-            found = _greater(runs, commits[: event.data.get("commits", len(commits))], event.data["checkpoint"])
+            before = commits[: event.data.get("commits", len(commits))]
+            found = _greater(runs, before, called.get(event.data["checkpoint"]))
             if found is not None:
                 return _violation(found, event.turn)
         elif event.kind == "storage.state":
+            stored = [called[item["checkpoint"]] for item in event.data["checkpoints"] if item["checkpoint"] in called]
             for latest in event.data["latest"].values():
-                found = _greater(runs, commits, latest)
+                found = _greater(runs, stored, called.get(latest))
                 if found is not None:
                     return _violation(found, event.turn)
     return None
 
 
-def _greater(runs: dict[int, Run], commits: Sequence[Event], latest: str | None) -> tuple[Event, Event] | None:
-    """Return the save of the latest checkpoint and one of a checkpoint that extends it, or None."""
+def _greater(runs: dict[int, Run], commits: Sequence[Event], own: Event | None) -> tuple[Event, Event] | None:
+    """Return ``own``, the save of the latest checkpoint, and one of a checkpoint that extends it, or None."""
     saves = {event.data["checkpoint"]: event for event in commits}
-    own = saves.get(latest)
     if own is None:
         return None
     related = {number for number in family(runs, own.run) if not runs[number].forks}
     for other in reversed(commits):
-        if other is own or other.run not in related:
+        if other.data["checkpoint"] == own.data["checkpoint"] or other.run not in related:
             continue
         if set(own.data["steps"]) < set(other.data["steps"]) or _descends(saves, other, own.data["checkpoint"]):
             return own, other

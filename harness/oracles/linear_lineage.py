@@ -18,16 +18,20 @@ def judge(journal: Sequence[Event]) -> Violation | None:
 
     A run that begins with a message may add one root; one that resumes adds none. A second child is allowed
     where a run began on purpose: it was resumed from another checkpoint than the latest, or two instances
-    were resumed at once. At the end of the program the latest checkpoint has no child.
+    were resumed at once. At the end of the program the latest checkpoint has no child. A save that was
+    cancelled after its effect and before anybody knew counts as soon as its checkpoint shows in the storage.
     """
     runs = runs_of(journal)
     chain = _Chain(runs)
+    called = {event.data["checkpoint"]: event for event in journal if event.kind == "save.called"}
     for event in journal:
-        if event.kind == "save.committed" and event.run in runs:
-            problem = chain.add(event)
-            if problem:
-                return Violation("linear_lineage", problem, event.turn)
-        elif event.kind == "storage.state":
+        committed = [event] if event.kind == "save.committed" else []
+        if event.kind == "storage.state":
+            stored = [found["checkpoint"] for found in event.data["checkpoints"]]
+            committed = [save for checkpoint, save in called.items() if checkpoint in stored]
+        for problem in filter(None, (chain.add(save) for save in committed if save.run in runs)):
+            return Violation("linear_lineage", problem, event.turn)
+        if event.kind == "storage.state":
             for latest in event.data["latest"].values():
                 if child := chain.child_of(latest):
                     return Violation(

@@ -73,8 +73,7 @@ def arrive(loop: ControlledLoop) -> None:
     if loop.uncontrolled is not None:
         error, loop.uncontrolled = loop.uncontrolled, None
         raise error
-    for countdown in tuple(loop.countdowns):
-        countdown.tick()
+    tick(loop)
     drop_cancelled_timers(loop)
     if loop._stopping:  # type: ignore[attr-defined]
         deliver_due(loop)
@@ -107,6 +106,12 @@ def has_had_time(loop: ControlledLoop, op: Op) -> bool:
     return op.ripe <= loop.iteration
 
 
+def tick(loop: ControlledLoop) -> None:
+    """Count a moment at which something may happen to a run from outside."""
+    for countdown in tuple(loop.countdowns):
+        countdown.tick()
+
+
 def arrive_by_rank(loop: ControlledLoop) -> None:
     """Deliver early arrivals; when the loop is quiet, deliver the op of the lowest rank."""
     quiet = is_quiet(loop)
@@ -120,6 +125,8 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
         loop.note_quiet()
         if not deliver_next(loop):
             return
+        if not ready:
+            tick(loop)  # a job is done and nobody knows yet: a moment too
 
 
 def deliver_early(loop: ControlledLoop, *, quiet: bool) -> None:
@@ -417,6 +424,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
             return
         if isinstance(option, Op):
             deliver_op(loop, option)
+            if not ready:
+                tick(loop)
             continue
         if not ready:
             horizon = wake_up_time(loop, option)

@@ -52,7 +52,7 @@ class Session:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
         self.known_threads = external.thread_idents()
-        self.memory: dict[str, int] = {}
+        self.memory: dict[str, Any] = {}
         self.learning = True
         self.noise = Noise()
 

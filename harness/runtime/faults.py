@@ -2,14 +2,15 @@
 
 Owns the moments of a run and what a crash leaves; must not know workflows.
 
-A moment is the start of an iteration while the run is going on: each await point of the run lies between two of
-them, so each is a place where a cancellation or a crash can fall.
+A moment is the start of an iteration while the run is going on, and the time between two arrivals at a loop that has
+nothing to run: each await point of the run lies between two of them, so each is a place where a cancellation or a
+crash can fall, and so is the gap between the effect of a job and the news of it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
@@ -27,9 +28,13 @@ class Moments(Sequence[str]):
     that has not yet seen the run.
     """
 
-    def __init__(self, kinds: Sequence[str], count: int) -> None:
+    def __init__(
+        self, kinds: Sequence[str], count: int, *, urgent: Callable[[], Collection[int]] = tuple[int, ...]
+    ) -> None:
+        """urgent: returns the moments that are worth trying first, as far as they are known when it is asked."""
         self._kinds = tuple(kinds)
         self._count = count
+        self._urgent = urgent
 
     def __len__(self) -> int:
         return 1 + len(self._kinds) * self._count
@@ -44,6 +49,11 @@ class Moments(Sequence[str]):
         chosen = self.decode(index)
         return "none" if chosen is None else f"{chosen[0]} at moment {chosen[1]}"
 
+    def weight(self, value: int) -> int:
+        """Return how much later than others option ``value`` should be tried; 0 for what is urgent."""
+        moment, kind = divmod(value - 1, len(self._kinds))
+        return kind if moment + 1 in self._urgent() else (value - 1) // 4
+
     def decode(self, value: int) -> tuple[str, int] | None:
         """Return the kind and the moment of an option, or None for "never"."""
         if value == 0:
@@ -53,21 +63,25 @@ class Moments(Sequence[str]):
 
 
 class Countdown:
-    """Calls an action at the start of the n-th iteration from now; counts on afterwards.
+    """Calls an action at the n-th moment from now; counts on afterwards.
 
-    n: 0 for never. invariant: ``passed`` is the number of moments so far.
+    n: 0 for never. watch: called at each moment with its number. invariant: ``passed`` is the number of
+    moments so far.
     """
 
-    __slots__ = ("action", "moment", "passed")
+    __slots__ = ("action", "moment", "passed", "watch")
 
-    def __init__(self, moment: int, action: Callable[[], None]) -> None:
+    def __init__(self, moment: int, action: Callable[[], None], *, watch: Callable[[int], None] | None = None) -> None:
         self.moment = moment
         self.action = action
+        self.watch = watch
         self.passed = 0
 
     def tick(self) -> None:
-        """Note that an iteration begins."""
+        """Note that a moment has come."""
         self.passed += 1
+        if self.watch is not None:
+            self.watch(self.passed)
         if self.passed == self.moment:
             self.action()
 
@@ -75,7 +89,7 @@ class Countdown:
 class Fate:
     """What happens to one run from outside: chosen when it begins, ended with it."""
 
-    def __init__(self, loop: ControlledLoop, name: str, *, kinds: Sequence[str], memory: dict[str, int]) -> None:
+    def __init__(self, loop: ControlledLoop, name: str, *, kinds: Sequence[str], memory: dict[str, Any]) -> None:
         """name: of the run, for schedules. kinds: what may happen to it. memory: moments seen, by name."""
         self._loop = loop
         self._name = name
@@ -83,7 +97,10 @@ class Fate:
         self.kind = ""
         self._countdown: Countdown | None = None
         self._moment = 0
-        options = Moments(kinds, memory.get(name, UNKNOWN_MOMENTS))
+        self._saving: list[int] = []
+        options = Moments(
+            kinds, memory.get(name, UNKNOWN_MOMENTS), urgent=lambda: memory.get(f"{name}: in a storage operation", ())
+        )
         if kinds:
             chosen = options.decode(loop.choose("fault", options, subject=name, interesting=True))
             if chosen is not None:
@@ -91,7 +108,7 @@ class Fate:
 
     def begin(self, action: Callable[[], None]) -> None:
         """Start to count; ``action`` is called at the chosen moment."""
-        self._countdown = Countdown(self._moment, action)
+        self._countdown = Countdown(self._moment, action, watch=self._watch)
         self._loop.countdowns.append(self._countdown)
 
     def end(self) -> None:
@@ -102,6 +119,11 @@ class Fate:
         self._loop.countdowns.remove(countdown)
         if not self.kind:
             self._memory[self._name] = max(self._memory.get(self._name, 0), countdown.passed)
+            self._memory[f"{self._name}: in a storage operation"] = tuple(self._saving)
+
+    def _watch(self, moment: int) -> None:
+        if self._loop.interesting_tasks:
+            self._saving.append(moment)
 
 
 def crash(loop: ControlledLoop, survivor: asyncio.Future[Any]) -> None:

@@ -94,7 +94,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.interesting_tasks: set[Any] = set()
         self.countdowns: list[Countdown] = []  # of the runs to which something may happen
         self.graveyard: list[Any] = []  # what a crash left behind
-        self.memory: dict[str, int] = {}  # what earlier executions of the session taught
+        self.memory: dict[str, Any] = {}  # what earlier executions of the session taught
         self.busy = 0  # iterations since the loop was last quiet
         self.iteration = 0
         self.streak = 0  # ops delivered since the last timer

@@ -5,7 +5,7 @@ Owns the record of choice points; must not know why a plan was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label, point_label
@@ -14,12 +14,16 @@ from harness.model.schedule import Schedule
 
 
 class Seen(NamedTuple):
-    """A choice point as a search remembers it: position, kind, how many options, and whether it matters."""
+    """A choice point as a search remembers it: position, kind, how many options, and whether it matters.
+
+    weigh: returns how much later than others an option should be tried, or None when options are alike.
+    """
 
     index: int  # type: ignore[assignment]  # a field, not tuple.index
     kind: ChoiceKind
     options: int
     interesting: bool
+    weigh: Callable[[int], int] | None = None
 
 
 class Planned:
@@ -32,7 +36,8 @@ class Planned:
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return the planned value, or 0."""
-        self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting))
+        weigh = getattr(point.enabled, "weight", None)
+        self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting, weigh))
         value = self._plan.get(point.index, 0)
         if value >= len(point.enabled):
             self.fits = False

@@ -73,8 +73,10 @@ def _deviations(
             continue
         for value in range(1, point.options):
             cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4)
-            # the moments of a fault are alike; later values of other choices are further off
-            cost += (value - 1) // 4 if point.kind == "fault" else 2 * (value - 1)
+            if point.weigh is not None:
+                cost += point.weigh(value)
+            else:
+                cost += (value - 1) // 4 if point.kind == "fault" else 2 * (value - 1)
             if point.kind == "shape":
                 cost = 11 + value  # shapes are ordered plainest first
             yield cost, (*plan, (point.index, value))

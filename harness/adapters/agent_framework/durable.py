@@ -27,9 +27,9 @@ from harness.runtime.shapes import SHAPES
 from harness.runtime.waits import live_tasks
 
 # What a search may do to a run and to what follows it; each word switches some choices on.
-FAULTS = ("cancel", "crash", "storage", "stream", "resume", "hang")
+FAULTS = ("cancel", "crash", "storage", "stream", "close", "drop", "resume", "hang")
 _AT_MOMENTS = {"cancel": ("cancelled", "cancelled twice"), "crash": ("crashed",)}
-_AT_EVENTS = {"stream": ("closed", "dropped")}
+_AT_EVENTS = {"stream": ("closed", "dropped"), "close": ("closed",), "drop": ("dropped",)}
 _GAPS = {"1 moment later": 1, "2 moments later": 2, "4 moments later": 4, "8 moments later": 8}
 
 
