@@ -127,7 +127,8 @@ def _run(reference: str, environments: Environments, version: str) -> list[Row]:
 
 def _summary(rows: Sequence[Row]) -> str:
     if rows[0].verdict == "error":
-        return "cannot run" if "does not import" in str(rows[0]) else str(rows[0])
+        fits = not any(text in str(rows[0]) for text in ("does not import", "the program raised"))
+        return str(rows[0]) if fits else "cannot run"
     bad = [f"{row.storage} {row.executions}" for row in rows if row.verdict == "violation"]
     undecided = [f"{row.storage} {row.verdict}" for row in rows if row.verdict not in (*_CLEAN, "violation")]
     return ", ".join(bad + undecided) or "clean"
