@@ -53,3 +53,11 @@ async def straggler_next_run(durable):
     second = await durable.run(price_flow, 8, instance=first.instance)
     await durable.quiet()
     await durable.resume(second)
+
+
+@harness.scenario("straggler_resume", oracles=("restore-complete",), **COMMON)
+async def straggler_resume(durable):
+    """A run that returned ends the same when it is resumed."""
+    run = await durable.run(price_flow, 7)
+    await durable.quiet()
+    await durable.resume(run)

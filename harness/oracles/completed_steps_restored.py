@@ -10,15 +10,20 @@ from collections.abc import Sequence
 
 from harness.model.outcome import Event, Violation
 
+_INVOKED = ("step.invoked", "executor.invoked")
+_COMPLETED = ("step.completed", "executor.completed")
+
 
 def judge(journal: Sequence[Event]) -> Violation | None:
     """Judge: a step whose completion was visible before its run ended is not executed again on resume.
 
-    A step is one logical call: its name and arguments. A run may make equal calls: when the runs that it
-    resumes completed a call n times, its first n calls must be restored. What a run does after its end
-    (an orphan) counts for neither side. When the process died, a completion counts if a save that was called
-    at or after it was acknowledged: before that, nobody could promise it. A run that was resumed from another
-    checkpoint than the latest may execute again what came after that checkpoint.
+    A step is one logical call: its name and arguments. An executor of a graph workflow is one too, with its
+    message: where a superstep that failed is meant to run as a whole again, a scenario switches this off. A run
+    may make equal calls: when the runs that it resumes completed a call n times, its first n calls must be
+    restored. What a run does after its end (an orphan) counts for neither side. When the process died, a
+    completion counts if a save that was called at or after it was acknowledged: before that, nobody could
+    promise it. A run that was resumed from another checkpoint than the latest may execute again what came after
+    that checkpoint.
     """
     parents: dict[int, int | None] = {}
     completed: dict[int, Counter[str]] = {}
@@ -34,16 +39,16 @@ def judge(journal: Sequence[Event]) -> Violation | None:
             ended.add(run)
             if event.data.get("how") == "crashed":
                 completed[run] = _promised(journal[:index], run)
-        elif run in ended or run not in parents or not event.kind.startswith("step."):
+        elif run in ended or run not in parents:
             continue
-        elif event.kind == "step.completed":
+        elif event.kind in _COMPLETED:
             completed[run][event.data["call"]] += 1
             first.setdefault(event.data["call"], event)
-        elif event.kind in ("step.restored", "step.invoked"):
+        elif event.kind == "step.restored" or event.kind in _INVOKED:
             call = event.data["call"]
             calls[run][call] += 1
             due = _completed_before(run, call, parents=parents, completed=completed)
-            if event.kind == "step.invoked" and calls[run][call] <= due:
+            if event.kind in _INVOKED and calls[run][call] <= due:
                 return _violation(journal, again=event, before=first[call])
     return None
 
@@ -57,7 +62,7 @@ def _promised(journal: Sequence[Event], run: int) -> Counter[str]:
             called[event.subject] = index
         elif event.run == run and event.kind == "save.acknowledged":
             covered = max(covered, called[event.subject])
-    done = (event for event in journal[: covered + 1] if event.run == run and event.kind == "step.completed")
+    done = (event for event in journal[: covered + 1] if event.run == run and event.kind in _COMPLETED)
     return Counter(event.data["call"] for event in done)
 
 

@@ -40,7 +40,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
                     return Violation(
                         "request_durable",
                         f"the caller of run {run} saw the request {request!r} (turn {seen.turn}), and the latest "
-                        f"checkpoint does not hold it: it holds {', '.join(pending) or 'none'}",
+                        f"checkpoint does not hold it, but {', '.join(pending) or 'none'}",
                         event.turn,
                     )
     return None

@@ -28,7 +28,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
                 return Violation(
                     "snapshot_immutable",
                     f"the checkpoint of {before.subject} (run {before.run}, turn {before.turn}) is not what was passed "
-                    f"to save: digest {before.data.get('digest')} then, {digest} in the storage",
+                    f"to save (digest {before.data.get('digest')}, now {digest})",
                     event.turn,
                 )
     return None
@@ -36,10 +36,8 @@ def judge(journal: Sequence[Event]) -> Violation | None:
 
 def _read(event: Event) -> Iterator[tuple[str, str]]:
     """Yield the id and the digest of every checkpoint that an event shows as it is stored."""
-    if event.kind in ("save.snapshot", "storage.loaded", "storage.latest") and "digest" in event.data:
-        # the snapshot of a save is what the storage was given: a digest there is the one of the call
-        if event.kind != "save.snapshot":
-            yield event.data["checkpoint"], event.data["digest"]
+    if event.kind in ("storage.loaded", "storage.latest") and "digest" in event.data:
+        yield event.data["checkpoint"], event.data["digest"]
     elif event.kind == "storage.state":
         for found in event.data["checkpoints"]:
             if "digest" in found:

@@ -123,7 +123,8 @@ class Fate:
 
     def _watch(self, moment: int) -> None:
         if self._loop.interesting_tasks:
-            self._saving.append(moment)
+            # what happens at the moment before arrives behind the turn in which the operation begins
+            self._saving.extend(early for early in (moment - 1, moment) if early not in self._saving)
 
 
 def crash(loop: ControlledLoop, survivor: asyncio.Future[Any]) -> None:

@@ -101,9 +101,15 @@ class Durable:
         return await self._go(run, {"message": message}, stream=stream)
 
     async def resume(
-        self, run: Run, *, responses: dict[str, Any] | None = None, instance: Any = None, stream: bool = False
+        self,
+        run: Run,
+        *,
+        responses: dict[str, Any] | None = None,
+        checkpoint: str | None = None,
+        instance: Any = None,
+        stream: bool = False,
     ) -> Run:
-        """Resume ``run`` from the latest checkpoint on a fresh instance.
+        """Resume ``run`` from the latest checkpoint, or from the one with the id ``checkpoint``, on a fresh instance.
 
         Without any checkpoint, the workflow is run from the beginning, as its caller would do. responses:
         answers to what the run asked. With the fault ``resume`` the search also chooses the checkpoint, the
@@ -111,9 +117,12 @@ class Durable:
         """
         if self._chosen("resume", ("at once", "when quiet"), run) == "when quiet":
             await self.quiet()
-        place = self._chosen("checkpoint", ("latest", "second latest", "third latest", "first"), run)
+        place = "given"
+        if checkpoint is None:
+            place = self._chosen("checkpoint", ("latest", "second latest", "third latest", "first"), run)
         where = self._chosen("instance", ("fresh instance", "same instance", "two instances"), run)
-        checkpoint = await self._checkpoint(run, place)
+        if checkpoint is None:
+            checkpoint = await self._checkpoint(run, place)
         instances = [run.instance if where == "same instance" else instance or build(run.workflow)]
         if where == "two instances":
             instances.append(build(run.workflow))

@@ -54,7 +54,8 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
         kind = _KINDS.get(event.type)
         loop = asyncio.get_running_loop()
         if kind is not None and isinstance(loop, ControlledLoop):
-            loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data))
+            call = _executor_call(loop, kind, event)
+            loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data), call=call)
 
     RunContext.add_event = add_event
     InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
@@ -121,6 +122,21 @@ def forget_loop(loop: ControlledLoop) -> None:
     states: Any = getattr(functional, "_workflow_task_factory_states", {})
     states.pop(loop, None)
     loop.set_task_factory(make_task)  # type: ignore[arg-type]
+
+
+def _executor_call(loop: ControlledLoop, kind: str, event: Any) -> str:
+    """Return the executor's name with its message, which only its first event carries.
+
+    An executor ends its messages in the order in which it takes them.
+    """
+    begun: dict[tuple[int, str], list[str]] = loop.scratch.setdefault("executor calls", {})
+    calls = begun.setdefault((attempt(), event.executor_id), [])
+    if kind == "invoked":
+        calls.append(f"{event.executor_id}({event.data!r})")
+        return calls[-1]
+    if kind in ("completed", "failed") and calls:
+        return calls.pop(0)
+    return str(event.executor_id)
 
 
 def _note_step(kind: str, event: Any) -> None:
