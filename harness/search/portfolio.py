@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model.choice import Scheduler
+from harness.model.history import History
 from harness.model.outcome import Execution, Violation, first_difference
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
+from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
 from harness.search.recording import Labelled, Planned
 from harness.search.result import Counterexample, SearchResult
@@ -49,6 +51,8 @@ class Trial:
         self.found_after = 0
         self.first_failing: Execution | None = None
         self.phase = ""
+        self.history = History()
+        self.coverage = Coverage()
         self._progress = progress
 
     @property
@@ -71,6 +75,11 @@ class Trial:
             self._progress(self.executions, self.phase)
         return execution
 
+    def learn(self, watched: Watched) -> int:
+        """Add a watched execution to what is known; return how many pairs of places are new."""
+        self.history.learn(watched.steps, points=watched.points)
+        return self.coverage.add(watched.steps)
+
 
 class Phase(Protocol):
     """One way of looking for a violation."""
@@ -80,6 +89,19 @@ class Phase(Protocol):
     def look(self, trial: Trial) -> Failure | None:
         """Run executions until one fails; None when this phase has nothing left to try."""
         ...
+
+
+def first_failure(trial: Trial, steps: Iterator[Failure | None], *, share: float) -> Failure | None:
+    """Return the first failure of ``steps``; None when they end, or when this share of the budget is spent."""
+    allowance = trial.executions + max(1, int(trial.left * share))
+    while trial.executions < allowance:
+        try:
+            found = next(steps)
+        except StopIteration:
+            return None
+        if found is not None:
+            return found
+    return None
 
 
 def search(
@@ -138,10 +160,12 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         # Each execution blocks for a second or more of real time: once is enough to report it.
         return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
-    plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
+    plan, discipline = dict(failure.plan), failure.discipline
+    if not failure.minimal:
+        plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
     labels = Labelled(plan)
     first, second = (
-        trial.runner.run(scheduler, tracing=True, discipline=failure.discipline, rung=failure.rung)
+        trial.runner.run(scheduler, tracing=True, discipline=discipline, rung=failure.rung)
         for scheduler in (labels, Planned(plan))
     )
     trial.executions += 2
@@ -155,7 +179,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_by=phase,
         replays=stable,
         difference="" if difference is None else f"{difference[0]} | {difference[1]}",
-        text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
+        text=in_readable_form(first.schedule.decisions, labels.names) if discipline == "ranks" else "",
     )
 
 
