@@ -141,12 +141,13 @@ class Greybox:
         if not coverage.places:
             return (), "walk"
         holds = [(NOTHING, place) for place in coverage.places if (NOTHING, place) not in self._tried]
-        # A task held before it begins is only late; one held half-way is where atomicity breaks.
-        holds = [pair for pair in holds if pair[1][-1] != START] or holds
         if holds:
-            # Earliest first: the more is left to run meanwhile.
-            self._tried[holds[0]] = None
-            return (holds[0],), "default"
+            # Earliest first: the more is left to run meanwhile. In turns half-way, where atomicity breaks, and before
+            # the first turn, where a task is only late.
+            begins = len(self._tried) % 2 == 1
+            hold = next((pair for pair in holds if (pair[1][-1] == START) is begins), holds[0])
+            self._tried[hold] = None
+            return (hold,), "default"
         draw = self._random.random()
         fresh = [pair for pair in coverage.wanted_kinds if pair not in self._tried]
         if fresh and draw < 0.75:
