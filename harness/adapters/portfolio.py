@@ -40,7 +40,7 @@ def make_phases(
 ) -> list[Phase]:
     """Return the phases of a search.
 
-    scheduler: ``portfolio``, ``hypothesis``, ``sweep``, or the name of a registered scheduler. key: names
+    scheduler: ``portfolio``, ``hypothesis``, ``sweep``, ``greybox``, or the name of a registered scheduler. key: names
     the program in the example database, a directory.
     Raises UsageError for an unknown scheduler, and for one that needs a higher rung than ``rung``.
     """
@@ -51,6 +51,8 @@ def make_phases(
         return [turns, drawn, turns]  # Hypothesis notices when it has exhausted a small space; the rest goes on
     if scheduler == "hypothesis":
         return [drawn]
+    if scheduler == Greybox.name:
+        return [Greybox(seed=seed or 0, rung=rung)]
     if scheduler == "sweep":
         return [Sweep(rung=rung, share=1.0)]
     return [_sampling(scheduler, rung=rung, seed=seed, share=1.0)]

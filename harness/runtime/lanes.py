@@ -106,10 +106,10 @@ def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
         run.append(Lane(loop, task))
     passed = loop.passed_over
     if len(run) < 2 or passed.get(run[0].task, 0) >= MAX_PASSED_OVER:
-        if run:
+        if run and passed:
             passed.pop(run[0].task, None)
-            if loop.ran is not None:
-                loop.ran(run[0])
+        if run and loop.ran is not None:
+            loop.ran(run[0])
         return
     first = run[0].task
     index = loop.choose("lane", run, subject=None)

@@ -13,10 +13,11 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from harness.model.choice import HOLD, START, ChoicePoint, Option, Place, draw_other, offers_options
+from harness.model.choice import START, ChoicePoint, Option, Place, draw_other, offers_options
 from harness.model.rung import Rung
 from harness.search.learning import Coverage, Pair, Watched, lane_place
 from harness.search.portfolio import Failure, Trial, first_failure
+from harness.search.recording import HeldPlaces, Recorded
 
 NOTHING: Place = ()
 MAX_CORPUS = 64
@@ -86,21 +87,6 @@ class Ordered:
         return int(max(free, key=lambda at: self._priorities[enabled[at].lane]))
 
 
-class HeldPlaces:
-    """The same orders as ranks: every turn and op at a held place waits until the others have nothing left to do."""
-
-    def __init__(self, orders: tuple[Pair, ...]) -> None:
-        self._held = {second for _, second in orders}
-
-    def choose(self, point: ChoicePoint, /) -> int:
-        """Return a hold at a held place, and the default elsewhere."""
-        subject = point.subject
-        if point.kind != "hold" or subject is None or subject.lane < 0:
-            return 0
-        place = subject.place
-        return HOLD if place in self._held or lane_place(subject.path, place) in self._held else 0
-
-
 class Greybox:
     """Tries to hold each place, then to reverse each pair; then mutates the schedules that showed new pairs."""
 
@@ -131,7 +117,7 @@ class Greybox:
 
     def _failure(self, trial: Trial, orders: tuple[Pair, ...], scheduler: Watched) -> Failure:
         """Return the failing schedule as holds where they fail too: they read and shrink better."""
-        held = Watched(HeldPlaces(orders))
+        held = Recorded(HeldPlaces([second for _, second in orders]))
         if orders and trial.run(held, rung=self._rung, beyond=True).violations:
             return Failure(held.plan, "ranks", self._rung)
         return Failure(scheduler.plan, "indices", self._rung)

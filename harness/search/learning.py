@@ -60,8 +60,8 @@ class Coverage:
     """Which places were first reached before which others, in any execution.
 
     seen: pairs in that order. places: those that were reached when there was more than one task, earliest
-    first. wanted: pairs that were seen in the opposite order only, and that may be possible; of places of
-    all tasks of a kind, or of places of single tasks.
+    first; lane_places: of single tasks, where several come to one. wanted: pairs that were seen in the
+    opposite order only, and that may be possible; of places of all tasks of a kind, or of single tasks.
     """
 
     def __init__(self) -> None:
@@ -69,6 +69,7 @@ class Coverage:
         self.wanted_kinds: dict[Pair, None] = {}
         self.wanted_lanes: dict[Pair, None] = {}
         self.places: dict[Place, None] = {}
+        self.lane_places: dict[Place, None] = {}
         self._paths: dict[Place, set[str]] = {}
 
     def add(self, steps: Sequence[Step]) -> int:
@@ -88,6 +89,7 @@ class Coverage:
                 lanes.setdefault(lane_place(path, place), (at, path))
         alone = min((at for path, at in born.items() if path), default=0)
         self.places.update(dict.fromkeys(place for place, (at, _) in kinds.items() if at >= alone))
+        self.lane_places.update(dict.fromkeys(lanes))
         self._order(kinds, born, self.wanted_kinds, same=lambda one, other: one[0][0] == other[0][0])
         self._order(lanes, born, self.wanted_lanes, same=lambda one, other: one[1] == other[1])
         return len(self.seen) - before

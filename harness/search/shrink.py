@@ -5,12 +5,13 @@ Owns the reduction of a plan; must not know which phase found it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
-from harness.search.recording import Planned
+from harness.search.recording import HeldPlaces, Planned, Recorded
 
 MAX_SINGLES = 300
 # A schedule of hundreds of indices may take thousands of executions to reduce; it is left as it is by then.
@@ -28,6 +29,8 @@ def shrink(
     Leaves out ever smaller blocks of deviations, as delta debugging does (Zeller and Hildebrandt, TSE
     2002), then lowers each value that is left.
     """
+    if discipline == "indices" and (held := _held_places(trial, rung)) is not None:
+        plan, discipline = held, "ranks"
     end = trial.executions + MAX_EXECUTIONS
 
     def fails(candidate: Mapping[int, int]) -> bool:
@@ -57,6 +60,21 @@ def shrink(
                 break
     single = _single(trial, rung) if len(current) > 1 else None
     return (current, discipline) if single is None else (single, "ranks")
+
+
+def _held_places(trial: Trial, rung: Rung) -> dict[int, int] | None:
+    """Return the holds of all tasks, or of single ones, at one or two places that fail, or None.
+
+    They say in a few ranks what takes an index at each of hundreds of choice points.
+    """
+    kinds, places = list(trial.coverage.places), [*trial.coverage.places, *trial.coverage.lane_places]
+    pairs = [*itertools.combinations(kinds, 2), *itertools.combinations(places, 2)]
+    held = dict.fromkeys([*((place,) for place in places), *pairs])
+    for candidate in itertools.islice(held, MAX_SINGLES):
+        scheduler = Recorded(HeldPlaces(candidate))
+        if trial.run(scheduler, rung=rung, beyond=True).violations:
+            return scheduler.plan
+    return None
 
 
 def _single(trial: Trial, rung: Rung) -> dict[int, int] | None:

@@ -61,6 +61,8 @@ def test_the_spacing_of_births_is_not_what_matters(make, gap, monkeypatch):
         ("twostage", ["write: hold"]),
         ("bluetooth_driver", ["program: hold"]),
         ("wronglock", ["watch: hold"]),
+        ("stringbuffer", ["erase_all: hold", "append_it: hold"]),
+        ("token_ring", ["pass_on: hold", "check: hold"]),
         ("reorder_3", ["set_both: hold", "set_both#2: hold", "set_both#3: hold"]),
     ],
 )

@@ -1,5 +1,6 @@
 """Each scheduler keeps the guarantee that its docstring states."""
 
+import asyncio
 import itertools
 import math
 import random
@@ -7,6 +8,7 @@ import random
 import pytest
 
 from harness import execute
+from harness.adapters.portfolio import load_scheduler
 from harness.model.history import History
 from harness.model.registry import load_plugin
 from harness.runtime.execution import open_session
@@ -62,6 +64,37 @@ def test_surw_learns_how_many_turns_each_task_has():
     source = random.Random(2)
     counts = sample(program, lambda: Surw(source, left=left), 3_000)
     assert chi_squared(counts, dict.fromkeys(orders(4, 2), 3_000 / 15)) < limit(14)
+
+
+async def _two_accesses_each():
+    """Let two tasks log in the turns after their second and fourth ``await``."""
+    log = []
+
+    async def work(index):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        log.append(index)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        log.append(index)
+
+    for task in [asyncio.create_task(work(index)) for index in range(2)]:
+        await task
+    return log
+
+
+@pytest.mark.slow
+def test_surw_is_uniform_over_the_interesting_turns():
+    """Those that were declared; the other turns do not bias their order."""
+    watched = Watched(Uniform(random.Random(0)))
+    history, source = History(), random.Random(7)
+    with open_session() as session:
+        execute(_two_accesses_each, watched, settings=SETTINGS, session=session)
+    _, _, second, _, fourth = sorted({step.place for step in watched.steps if step.path == "work"})
+    declared = [step._replace(interesting=step.place in (second, fourth)) for step in watched.steps]
+    history.learn(declared, points=watched.points)
+    counts = sample(_two_accesses_each, lambda: load_scheduler("surw").make(source, history), 1_200)
+    assert chi_squared(counts, dict.fromkeys(orders(2, 2), 200)) < limit(5)
 
 
 @pytest.mark.slow

@@ -4,9 +4,10 @@ import asyncio
 import random
 
 from harness import LoopSettings, Rung, execute
-from harness.search.greybox import NOTHING, Greybox, HeldPlaces, Ordered
+from harness.search.greybox import NOTHING, Greybox, Ordered
 from harness.search.learning import Watched
 from harness.search.portfolio import Trial
+from harness.search.recording import HeldPlaces
 from harness.search.target import Target
 from harness.search.turns import InTurns
 
@@ -47,7 +48,7 @@ def test_a_held_place_waits_until_nothing_else_can_run():
     """Under both disciplines."""
     orders = ((NOTHING, place_of("left")),)
     assert run(Ordered(orders, base="default", source=random.Random(0))) == ["right", "left"]
-    assert run(HeldPlaces(orders), "ranks") == ["right", "left"]
+    assert run(HeldPlaces([place_of("left")]), "ranks") == ["right", "left"]
 
 
 def test_an_order_is_enforced_with_any_base():
