@@ -82,6 +82,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         settings = settings or LoopSettings()
         self.settings = settings
         self.scheduler = scheduler
+        # Told of each lane or arrival that had no alternative; a scheduler that counts needs it.
+        self.ran: Callable[[Any], None] | None = getattr(scheduler, "ran", None)
         self.tracing = settings.tracing
         self.trace: list[Turn] = []
         self.heed: Callable[[Turn], None] | None = getattr(scheduler, "heed", None)
