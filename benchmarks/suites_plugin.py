@@ -36,15 +36,24 @@ class PausedLoop(asyncio.SelectorEventLoop):
     """
 
     PAUSES_S = (0.002, 0.02, 0.12, 0.3)
+    # A stopped process (SIGSTOP) whose clock went on; it is played by moving the loop's clock.
+    STOP_S = 90.0
     BUDGET_S = 4.0
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
         self._odds = source.choice((0.05, 0.2, 0.5))
         self._left_s = self.BUDGET_S
+        self._stopped_s = 0.0
         super().__init__()
 
+    def time(self) -> float:
+        """Return the clock, which went on while the process was stopped."""
+        return super().time() + self._stopped_s
+
     def _pause(self) -> None:
+        if self._source.random() < 0.05:
+            self._stopped_s += self.STOP_S
         pause_s = self._source.choice(self.PAUSES_S)
         if self._source.random() < self._odds and pause_s <= self._left_s:
             self._left_s -= pause_s

@@ -91,7 +91,10 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random phases.")
 @click.option("--rung", help="Highest assumption: exact, latency or relaxed.")
 @click.option(
-    "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
+    "--scheduler",
+    default=DEFAULT,
+    show_default=True,
+    help="portfolio, sweep, greybox, hypothesis, or a scheduler's name.",
 )
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")

@@ -27,7 +27,7 @@ def order_flow():
     "commit_no_ack",
     storages=["memory", "file", "remote", "sqlite"],
     reference="commit, no ack",
-    affected=">=1.19,<1.24",
+    affected=">=1.13,<1.24",
     breaks_on=("file", "sqlite"),
     budget=100,
     oracles=("linear-lineage",),

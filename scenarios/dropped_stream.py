@@ -40,7 +40,7 @@ def order_flow():
     "dropped_stream",
     storages=["memory", "file", "remote", "sqlite"],
     reference="dropped stream",
-    affected=">=1.22,<1.24",
+    affected=">=1.10,<1.24",
     budget=100,
     oracles=("run-isolation",),
     faults=("drop",),

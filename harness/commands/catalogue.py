@@ -6,7 +6,7 @@ Owns the table and the file in which it is recorded; must not know how a release
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from harness.model.scenario import Scenario
 
 RECORD = Path("docs") / "catalogue.md"
 _HEADER = ("scenario", "package", "affected", "oracle", "executions until found", "clean on")
+_CLEAN = ("none-found", "proved")
 _ABOUT = """# Catalogue
 
 Written by `harness catalogue --record`: each scenario on the first and the last release of its affected range, with the
@@ -49,13 +50,15 @@ class Entry:
 @click.command()
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where scenarios are.")
 @click.option("--file", type=click.Path(path_type=Path), default=RECORD, help="Where the table is recorded.")
-@click.option("--record", is_flag=True, help="Search the releases at the ends of each range, and write the file.")
+@click.option("--record", is_flag=True, help="Search what is not recorded yet, or states another range, and write it.")
+@click.option("--again", is_flag=True, help="With --record: search everything again.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Where environments are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def catalogue(folder: Path, file: Path, record: bool, cache: Path | None, as_json: bool) -> None:
+def catalogue(folder: Path, file: Path, record: bool, again: bool, cache: Path | None, as_json: bool) -> None:
     """List known bugs: affected range, oracle, executions until found.
 
-    The last column comes from the recorded file. --record makes environments with uv and takes minutes.
+    The last columns come from the recorded file. --record searches the releases at both ends of each range, in
+    environments made by uv, which takes minutes.
     """
     if not folder.is_dir():
         raise UsageError(f"no such folder: {folder}")
@@ -67,15 +70,14 @@ def catalogue(folder: Path, file: Path, record: bool, cache: Path | None, as_jso
             if not scenario.affected:
                 continue
             entry = Entry(scenario.name, scenario.package, scenario.affected, ", ".join(oracles_of(scenario)))
-            if record:
+            old = known.get(scenario.name, entry)
+            if old.cells()[:4] == entry.cells()[:4]:
+                entry = old
+            if record and (again or entry.found == "-"):
                 environments = Environments(cache or default_cache(), scenario.package, extra=scenario.requires)
                 if scenario.package not in releases:
                     releases[scenario.package] = environments.releases()
                 entry = searched(entry, f"{path}::{scenario.name}", environments, releases[scenario.package])
-            elif scenario.name in known:
-                old = known[scenario.name]
-                same = old.cells()[:4] == entry.cells()[:4]
-                entry = old if same else entry
             entries.append(entry)
     if record:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -94,14 +96,18 @@ def oracles_of(scenario: Scenario) -> tuple[str, ...]:
 def searched(entry: Entry, reference: str, environments: Environments, releases: Sequence[str]) -> Entry:
     """Return ``entry`` with what its scenario does on the releases at both ends of its range, and next to them."""
     inside, outside = ends(releases, entry.affected)
-    found = [(version, _run(reference, environments, version)) for version in inside]
-    clean = [(version, _run(reference, environments, version)) for version in outside]
-    return replace(
-        entry,
-        found="; ".join(f"{version}: {_summary(rows)}" for version, rows in found) or "-",
-        clean="; ".join(version if _is_clean(rows) else f"{version}: {_summary(rows)}" for version, rows in clean)
-        or "-",
-    )
+    found = {version: _summary(_run(reference, environments, version)) for version in inside}
+    clean = {version: _summary(_run(reference, environments, version)) for version in outside}
+    return replace(entry, found=_grouped(found), clean=_grouped(clean))
+
+
+def _grouped(seen: Mapping[str, str]) -> str:
+    """Return releases with what was seen there, those alike together; nothing is said of a clean one."""
+    parts = []
+    for summary in dict.fromkeys(seen.values()):
+        alike = ", ".join(version for version, other in seen.items() if other == summary)
+        parts.append(alike if summary == "clean" else f"{alike}: {summary}")
+    return "; ".join(parts) or "-"
 
 
 def ends(releases: Sequence[str], affected: str) -> tuple[list[str], list[str]]:
@@ -119,15 +125,13 @@ def _run(reference: str, environments: Environments, version: str) -> list[Row]:
     return run_in(environments.get(version), [reference, "--json", "--no-database"])
 
 
-def _is_clean(rows: Sequence[Row]) -> bool:
-    return all(row.verdict in ("none-found", "proved") for row in rows)
-
-
 def _summary(rows: Sequence[Row]) -> str:
     if rows[0].verdict == "error":
-        return "cannot run" if "does not import" in str(rows[0]) else str(rows[0])
+        fits = not any(text in str(rows[0]) for text in ("does not import", "the program raised"))
+        return str(rows[0]) if fits else "cannot run"
     bad = [f"{row.storage} {row.executions}" for row in rows if row.verdict == "violation"]
-    return ", ".join(bad) or "not found"
+    undecided = [f"{row.storage} {row.verdict}" for row in rows if row.verdict not in (*_CLEAN, "violation")]
+    return ", ".join(bad + undecided) or "clean"
 
 
 def recorded(file: Path) -> dict[str, Entry]:

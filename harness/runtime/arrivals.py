@@ -31,7 +31,7 @@ BUSY_STEP_S = 1e-3
 # polls by jobs keeps the loop from ever waiting for a deadline.
 LONG_STREAK = 1000
 # Held ops that so many timers passed over are held no longer; and when a program polls, one comes in at
-# every HELD_TURN-th iteration without a pause, even though timers are left.
+# every HELD_TURN-th iteration without a pause.
 MAX_PASSED_OVER = 200
 HELD_TURN = 500
 WAKE_UP_S = 5e-5
@@ -356,7 +356,7 @@ def be_fair(loop: ControlledLoop) -> None:
         collect_now(loop, wait_s=POLL_S)
     ops = [op for op in enabled_ops(loop) if alive(op) and has_had_time(loop, op)]
     chosen = next((op for op in ops if not op.rank), None)
-    if chosen is None and (not loop._scheduled or loop.busy % HELD_TURN == 0):  # type: ignore[attr-defined]
+    if chosen is None and loop.busy % HELD_TURN == 0:
         chosen = next(iter(ops), None)
     if chosen is not None:
         loop.busy = 0
@@ -444,6 +444,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
             enabled = [timers[0], NO_MORE, *ops, *timers[1:]] if due else [NO_MORE, *enabled]
         index = loop.choose("arrival", enabled) if len(enabled) > 1 else 0
         option = enabled[index]
+        if len(enabled) == 1 and loop.ran is not None:
+            loop.ran(option)
         if option is NO_MORE:
             return
         if isinstance(option, Op):

@@ -177,7 +177,7 @@ def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
 
     What will not end is closed here, so that none of it runs later, in another execution.
     """
-    loop.scheduler = None
+    loop.scheduler = loop.ran = None
     loop.tracing = False
     left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
     generators = list(loop._asyncgens)  # type: ignore[attr-defined]

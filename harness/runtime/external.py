@@ -290,7 +290,8 @@ def _serves_another_thread(loop: Any) -> bool:
 
 def _threads_when_quiet(loop: Any) -> list[threading.Thread]:
     """Return the threads that may wake a quiet loop: older ones too, where real I/O is allowed."""
-    return may_call_back(frozenset() if loop.settings.allow_real_io else loop.known_threads or frozenset())
+    known = frozenset() if loop.settings.allow_real_io else loop.known_threads or frozenset()
+    return may_call_back(known, turn=loop.turn)
 
 
 def _wait(loop: Any, timeout_s: float | None) -> bool:

@@ -82,6 +82,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         settings = settings or LoopSettings()
         self.settings = settings
         self.scheduler = scheduler
+        # Told of each lane or arrival that had no alternative; a scheduler that counts needs it.
+        self.ran: Callable[[Any], None] | None = getattr(scheduler, "ran", None)
         self.tracing = settings.tracing
         self.trace: list[Turn] = []
         self.heed: Callable[[Turn], None] | None = getattr(scheduler, "heed", None)
@@ -272,6 +274,19 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             return future
         return jobs.park_job(self, executor, func, args)
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # its signature
+        """Wait for the worker threads.
+
+        ``asyncio.Runner`` bounds this wait by five minutes (base_events, 3.12), which is a last resort and not an order
+        that a program can meet: a held answer of a thread must not seem to take as long.
+        """
+        if sys.version_info < (3, 12):
+            await super().shutdown_default_executor()
+        elif timeout == asyncio.constants.THREAD_JOIN_TIMEOUT:
+            await super().shutdown_default_executor(None)
+        else:
+            await super().shutdown_default_executor(timeout)
+
     # -- identity --------------------------------------------------------------------------------
 
     def create_future(self) -> asyncio.Future[Any]:
@@ -386,7 +401,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def foreign_threads(self) -> list[threading.Thread]:
         """Return threads that were started since the loop first ran, that are alive and may call back."""
-        return may_call_back(self.known_threads or frozenset())
+        return may_call_back(self.known_threads or frozenset(), turn=self.turn)
 
     def run_forever(self) -> None:
         """Run until stopped."""

@@ -11,11 +11,13 @@ import queue
 import sys
 import threading
 import time
+import weakref
 from concurrent import futures
 from concurrent.futures import thread as pools
 from types import CodeType, FrameType
 from typing import Any
 
+from harness.runtime.clock import real_time
 from harness.runtime.ops import is_plumbing
 
 _POOL_WORKER: CodeType = pools._worker.__code__
@@ -32,33 +34,30 @@ def alive_threads() -> frozenset[threading.Thread]:
     return frozenset(threading.enumerate())
 
 
-# Long enough for a thread that has just got work to leave the place where it waited.
-_GLANCE_S = 5e-5
+# A thread that was just given work by a queue of C still stands where it waited until it gets to run, and from
+# Python 3.13 on the queue is empty then. It is idle when it has not used its processor for so long, in real
+# seconds, while nobody who could have given it work ran.
+_SETTLED_S = 0.05
+_seen: weakref.WeakKeyDictionary[threading.Thread, tuple[tuple[float, int], float]] = weakref.WeakKeyDictionary()
 
 # By code and instruction: where the queue of a blocking ``get`` is found, see ``queue_path``.
 _paths: dict[tuple[CodeType, int], tuple[str, ...]] = {}
 
 
-def may_call_back(known: frozenset[threading.Thread]) -> list[threading.Thread]:
-    """Return the threads outside ``known`` that are alive and not idle, without the current one."""
+def may_call_back(known: frozenset[threading.Thread], *, turn: int) -> list[threading.Thread]:
+    """Return the threads outside ``known`` that are alive and not idle, without the current one.
+
+    turn: of the loop that asks; it is equal for two calls only if the loop ran nothing between them.
+    """
     current = threading.current_thread()
     threads = [thread for thread in threading.enumerate() if thread not in known and thread is not current]
-    busy = _busy(threads)
-    if len(busy) == len(threads):
-        return busy
-    # A thread that took work from a queue an instant ago still stands where it waited: look twice.
-    time.sleep(_GLANCE_S)
-    return _busy(threads)
-
-
-def _busy(threads: list[threading.Thread]) -> list[threading.Thread]:
     if not threads:
         return threads
     frames = sys._current_frames()
-    return [thread for thread in threads if thread.is_alive() and not is_idle(thread, frames.get(thread.ident or 0))]
+    return [thread for thread in threads if not is_idle(thread, frames.get(thread.ident or 0), turn=turn)]
 
 
-def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
+def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> bool:
     """Return whether ``thread``, now in ``frame``, waits for what only somebody else can give it.
 
     That is a worker of a ``ThreadPoolExecutor`` without a job, a helper of a process pool without one, and a
@@ -73,9 +72,14 @@ def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
         return False
     if frame.f_code is _POOL_WORKER:
         # A worker holds the job in this local from taking it to having called back.
-        return locals_of(frame).get("work_item") is None
+        values = locals_of(frame)
+        if values.get("work_item") is not None:
+            return False
+        # The pool counts its idle workers; it may count too few, when one takes the job that another was meant for.
+        pool = values["executor_reference"]()
+        return pool is None or pool._idle_semaphore._value >= len(pool._threads) or has_settled(thread, turn)
     if waits_on_simple_queue(frame):
-        return True
+        return has_settled(thread, turn)
     caller = frame.f_back
     if frame.f_code is not _CONDITION_WAIT or caller is None or caller.f_code not in (_QUEUE_GET, _FUTURE_RESULT):
         return False
@@ -105,6 +109,21 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     finally:
         if collecting:
             gc.enable()
+
+
+def has_settled(thread: threading.Thread, turn: int) -> bool:
+    """Return whether neither ``thread`` nor the loop has run for a while; False where the system does not tell."""
+    if thread.ident is None or not hasattr(time, "pthread_getcpuclockid"):
+        return False
+    try:
+        state = time.clock_gettime(time.pthread_getcpuclockid(thread.ident)), turn
+    except OSError:  # it has just ended
+        return False
+    before = _seen.get(thread)
+    if before is None or before[0] != state:
+        _seen[thread] = state, real_time()
+        return False
+    return real_time() - before[1] >= _SETTLED_S
 
 
 def waits_on_simple_queue(frame: FrameType) -> bool:

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model.choice import Scheduler
+from harness.model.history import History
 from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
 from harness.search.determinism import execute_twice, uncontrolled
+from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
 from harness.search.recording import Labelled
 from harness.search.result import Counterexample, SearchResult
@@ -50,6 +52,8 @@ class Trial:
         self.found_after = 0
         self.first_failing: Execution | None = None
         self.phase = ""
+        self.history = History()
+        self.coverage = Coverage()
         self._progress = progress
 
     @property
@@ -72,6 +76,11 @@ class Trial:
             self._progress(self.executions, self.phase)
         return execution
 
+    def learn(self, watched: Watched) -> int:
+        """Add a watched execution to what is known; return how many pairs of places are new."""
+        self.history.learn(watched.steps, points=watched.points)
+        return self.coverage.add(watched.steps)
+
 
 class Phase(Protocol):
     """One way of looking for a violation."""
@@ -81,6 +90,19 @@ class Phase(Protocol):
     def look(self, trial: Trial) -> Failure | None:
         """Run executions until one fails; None when this phase has nothing left to try."""
         ...
+
+
+def first_failure(trial: Trial, steps: Iterator[Failure | None], *, share: float) -> Failure | None:
+    """Return the first failure of ``steps``; None when they end, or when this share of the budget is spent."""
+    allowance = trial.executions + max(1, int(trial.left * share))
+    while trial.executions < allowance:
+        try:
+            found = next(steps)
+        except StopIteration:
+            return None
+        if found is not None:
+            return found
+    return None
 
 
 def search(
@@ -139,10 +161,12 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         # Each execution blocks for a second or more of real time: once is enough to report it.
         return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
-    plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
+    plan, discipline = dict(failure.plan), failure.discipline
+    if not failure.minimal:
+        plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
     labels = Labelled(plan)
     first, second, difference = execute_twice(
-        trial.runner, plan, discipline=failure.discipline, rung=failure.rung, recorder=labels
+        trial.runner, plan, discipline=discipline, rung=failure.rung, recorder=labels
     )
     trial.executions += 2
     stable = not difference and bool(first.violations)
@@ -154,7 +178,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_by=phase,
         replays=stable,
         difference=difference,
-        text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
+        text=in_readable_form(first.schedule.decisions, labels.names) if discipline == "ranks" else "",
     )
 
 

@@ -339,7 +339,7 @@ def clean_up(loop: StockLoop) -> None:
             break
         for task in left:
             task.cancel()
-        with contextlib.suppress(Deadlock, Illegal):
+        with contextlib.suppress(Deadlock, Illegal, RuntimeError):  # stopped by what was queued before
             loop.run_until_complete(asyncio.wait(left, timeout=1e6))
         left = asyncio.all_tasks(loop)
     for task in left:

@@ -61,7 +61,7 @@ def test_two_executions_and_a_replay_are_identical(session, name):
         assert first == second == third, seed
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(SCHEDULERS))
 def test_ten_thousand_programs_run_twice_and_replay_identically(session, name):
     """Every turn, every time, every event."""
@@ -75,7 +75,7 @@ def test_one_plan_gives_one_trace_in_a_hundred_executions(session):
     assert len({digest(3, session=session) for _ in range(100)}) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_one_plan_gives_one_trace_in_a_thousand_executions(session):
     """Whatever ran before."""
     assert len({digest(seed, session=session) for _ in range(1000) for seed in (3,)}) == 1

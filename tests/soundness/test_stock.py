@@ -80,13 +80,13 @@ def test_the_driver_notices_an_executor_out_of_order(session, monkeypatch):
     assert mismatches(session) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_default_order_of_ten_thousand_programs(session):
     """Not one differs."""
     assert [seed for seed in range(10_000) if default_difference(write(seed), session=session)] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_exact_schedules_of_a_thousand_programs(session):
     """Not one differs."""
     assert [run for run in exact_differences(session, range(1000), 10) if run[-1]] == []

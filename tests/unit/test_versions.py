@@ -144,6 +144,24 @@ def test_a_scenario_that_does_not_load_here_needs_a_package(run, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_program_that_does_not_fit_a_release_is_an_error(run, tmp_path):
+    """It raises by itself, in the default order; an assertion of its own is a violation."""
+    file = tmp_path / "raising.py"
+    file.write_text(
+        "import harness\n\n"
+        "@harness.scenario('unfit', storages=['remote'])\n"
+        "async def unfit(durable):\n    dict(no_such=1, **{'no_such': 2})\n\n"
+        "@harness.scenario('asserting', storages=['remote'])\n"
+        "async def asserting(durable):\n    raise AssertionError('two is not one')\n"
+    )
+    status, output, errors = run("--versions", INSTALLED, "--json", scenario=str(file))
+    assert (status, errors) == (1, "")
+    rows = json.loads(output)["rows"]
+    assert [(row["scenario"], row["verdict"]) for row in rows] == [("unfit", "error"), ("asserting", "violation")]
+    assert rows[0]["error"].startswith("the program raised TypeError: ")
+
+
+@pytest.mark.slow
 def test_bisect_asks_uv_for_the_releases(run):
     """Those between the two ends; what cannot run is not affected."""
     status, output, errors = run("--versions", f"1.22.0..{INSTALLED}", "--bisect")
