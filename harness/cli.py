@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, sce
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
 from harness.commands.catalogue import catalogue
+from harness.commands.grade import grade_command
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
@@ -37,6 +38,7 @@ from harness.report.text import failure_report, summary_table, turns_that_matter
 from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
+from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import SearchResult
 from harness.search.target import Target
 
@@ -89,7 +91,10 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random phases.")
 @click.option("--rung", help="Highest assumption: exact, latency or relaxed.")
 @click.option(
-    "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
+    "--scheduler",
+    default=DEFAULT,
+    show_default=True,
+    help="portfolio, sweep, greybox, hypothesis, or a scheduler's name.",
 )
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
@@ -147,28 +152,42 @@ def search(
 
 @app.command()
 @scenario_argument
-@click.argument("token", metavar="TOKEN")
+@click.argument("schedule", metavar="SCHEDULE")
+@click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
+@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
+@click.option("--faults", help="For a schedule in words: what may happen to a run.")
 @click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
 @click.option("--full", is_flag=True, help="Print every turn.")
 @json_option
-def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool) -> int:
-    """Execute the schedule TOKEN of SCENARIO again and show what happens."""
-    schedule = parse_token(token)
+def replay(
+    scenario: str,
+    schedule: str,
+    storage: str | None,
+    shapes: bool | None,
+    faults: str | None,
+    fix: str | None,
+    full: bool,
+    as_json: bool,
+) -> int:
+    """Execute one schedule of SCENARIO again and show what happens.
+
+    SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
+    """
     found = load_scenarios(scenario)
-    setup = schedule.setup
-    matching = [item for item in found if item.name == setup.get("scenario")]
-    if not matching:
-        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
-    target = scenario_target(
-        matching[0],
-        setup["storage"],
-        fix=setup.get("fix", "") if fix is None else fix,
-        shapes=setup.get("shapes") == "on",
-        faults=_split(setup.get("faults", "")),
-        rung=schedule.rung,
-        clock=setup.get("clock", "increasing"),
-    )
-    outcome = run_replay(target, schedule)
+    if " " in schedule:
+        item = found[0]
+        if shapes is None:
+            shapes = " waits " in schedule
+        target = scenario_target(
+            item, storage or next(iter(item.storages)), fix=fix or "", shapes=shapes, faults=_split(faults)
+        )
+        outcome = run_replay_text(target, schedule)
+        text = schedule
+    else:
+        recorded = parse_token(schedule)
+        target = _recorded_target(found, recorded.setup, rung=recorded.rung, fix=fix, scenario=scenario)
+        outcome = run_replay(target, recorded)
+        text = schedule_text(recorded.decisions)
     execution = outcome.execution
     broken = execution.violations
     if as_json:
@@ -176,12 +195,12 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
             json.dumps(
                 {
                     "scenario": target.name,
-                    "storage": setup["storage"],
+                    "storage": target.setup["storage"],
                     "verdict": "violation" if broken else "none-found",
                     "rung": execution.rung.label,
                     "oracle": broken[0].oracle if broken else None,
                     "message": broken[0].message if broken else None,
-                    "text": schedule_text(schedule.decisions),
+                    "text": text,
                     "same_trace": outcome.same_trace,
                     "facts": execution.schedule.facts,
                     "turns": execution.schedule.turns,
@@ -191,7 +210,7 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
             )
         )
     else:
-        click.echo(f"{target.name} on {setup['storage']}: {schedule_text(schedule.decisions)}")
+        click.echo(f"{target.name} on {target.setup['storage']}: {text}")
         if broken:
             click.echo(f"  {broken[0].oracle} is violated (rung {execution.rung.label}): {broken[0].message}")
         else:
@@ -208,6 +227,25 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
 
 app.add_command(catalogue)
 app.add_command(versions)
+app.add_command(grade_command)
+
+
+def _recorded_target(
+    found: list[Scenario], setup: Mapping[str, str], *, rung: Rung, fix: str | None, scenario: str
+) -> Target:
+    """Return the target that a token was recorded on; raises UsageError when ``scenario`` does not hold it."""
+    matching = [item for item in found if item.name == setup.get("scenario")]
+    if not matching:
+        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
+    return scenario_target(
+        matching[0],
+        setup["storage"],
+        fix=setup.get("fix", "") if fix is None else fix,
+        shapes=setup.get("shapes") == "on",
+        faults=_split(setup.get("faults", "")),
+        rung=rung,
+        clock=setup.get("clock", "increasing"),
+    )
 
 
 def _full_trace(trace: Any) -> list[str]:

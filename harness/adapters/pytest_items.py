@@ -37,7 +37,7 @@ from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
 from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
-from harness.search.replay import replay
+from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
 from harness.search.target import Patch, Target
 
@@ -50,6 +50,7 @@ _OPTIONS = {
     "faults": (),
     "oracles": ("completed-steps-restored",),
     "rung": "latency",
+    "schedule": "",
     "scheduler": DEFAULT,
     "shapes": True,
     "storages": (),
@@ -87,20 +88,24 @@ class _Item(pytest.Item):
             raise KeyboardInterrupt
         return result
 
-    def recorded(self) -> Schedule | None:
-        """Return the schedule to replay instead of searching, or None."""
-        token = self.config.getoption("--interleave-replay")
-        if not token:
-            return None
+    def recorded(self, written: str = "") -> Schedule | str | None:
+        """Return the schedule to replay instead of searching, as a token's or in words, or None.
+
+        written: the schedule in words that a marker carries.
+        """
+        token = self.config.getoption("--interleave-replay") or written
+        if not token or " " in token:
+            return token or None
         schedule = parse_token(token)
         if schedule.setup.get("test") != self.nodeid:
             pytest.skip(f"--interleave-replay is of {schedule.setup.get('test') or schedule.setup.get('scenario')}")
         return schedule
 
-    def run_again(self, target: Target, schedule: Schedule) -> None:
+    def run_again(self, target: Target, schedule: Schedule | str) -> None:
         """Replay ``schedule``; fail as the recorded execution did."""
+        words = schedule if isinstance(schedule, str) else schedule_text(schedule.decisions)
         try:
-            outcome = replay(target, schedule)
+            outcome = replay_text(target, schedule) if isinstance(schedule, str) else replay(target, schedule)
         except DivergenceError as error:
             raise InterleavingFailure(str(error)) from None
         execution = outcome.execution
@@ -109,7 +114,7 @@ class _Item(pytest.Item):
         lines = [
             f"{self.name}: {execution.violations[0].oracle} is violated (rung {execution.rung.label}), replayed",
             f"  {execution.violations[0].message}",
-            f"  schedule: {schedule_text(schedule.decisions)}",
+            f"  schedule: {words}",
             *turns_that_matter(execution, limit=30),
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
@@ -192,7 +197,7 @@ class InterleavedFunction(_Item, pytest.Function):
         """Search, or replay the schedule that was asked for."""
         options = self._options()
         target = self._target(options)
-        schedule = self.recorded()
+        schedule = self.recorded(options["schedule"])
         if schedule is not None:
             self.run_again(target, schedule)
             return

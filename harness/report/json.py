@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.rung import Rung
-from harness.search.result import Deciding, SearchResult
+from harness.search.result import Counterexample, Deciding, SearchResult
 
 
 def result_object(
@@ -33,7 +33,7 @@ def result_object(
         "executions_total": result.executions,
         "seconds": round(result.seconds, 3),
         "schedule": None if schedule is None else schedule.token(),
-        "text": None if found is None else schedule_text(found.execution.schedule.decisions),
+        "text": None if found is None else text_of(found),
         "oracle": None if found is None else found.violation.oracle,
         "message": None if found is None else found.violation.message,
         "deciding": None if found is None or found.deciding is None else _pair(found.deciding),
@@ -44,6 +44,11 @@ def result_object(
         "interrupted": result.interrupted,
         "without": dict(without or {}),
     }
+
+
+def text_of(found: Counterexample) -> str:
+    """Return the schedule of ``found`` in words; they can be replayed where its discipline is ``ranks``."""
+    return found.text or schedule_text(found.execution.schedule.decisions)
 
 
 def _pair(deciding: Deciding) -> list[str]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from harness.model.outcome import Execution, Turn
-from harness.report.json import schedule_text, sleeps_concerned
+from harness.report.json import sleeps_concerned, text_of
 from harness.search.result import Counterexample, SearchResult
 
 MAX_LINES = 40
@@ -29,7 +29,7 @@ def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, run
                 rung if found is None else found.rung.label,
                 str(result.executions if found is None else found.found_after),
                 f"{result.seconds:.2f}",
-                "-" if found is None else schedule_text(found.execution.schedule.decisions),
+                "-" if found is None else text_of(found),
             )
         )
     widths = [max(len(row[column]) for row in cells) for column in range(5)]
@@ -50,7 +50,7 @@ def failure_report(found: Counterexample, *, title: str, replay: str, without: M
         lines.append("  it assumes that these sleeps stand for work of unknown duration:")
         lines += [f"    {_relative(name)}" for name in sleeps_concerned(execution.inversions)[:4]]
     lines.append(f"  found after {found.found_after} execution(s) by {found.found_by}")
-    lines.append(f"  schedule: {schedule_text(execution.schedule.decisions)}")
+    lines.append(f"  schedule: {text_of(found)}")
     lines += deciding_lines(found)
     if not found.replays:
         lines.append("  NOT deterministic: executed again, it went another way; first difference:")

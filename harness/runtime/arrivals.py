@@ -14,9 +14,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import EARLY, HOLD
+from harness.model.errors import UncontrolledError
 from harness.model.rung import Rung
 from harness.runtime import external
 from harness.runtime.ops import NO_MORE, ControlledTimer, Op
+from harness.runtime.waits import describe_waits
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -29,10 +31,12 @@ BUSY_STEP_S = 1e-3
 # polls by jobs keeps the loop from ever waiting for a deadline.
 LONG_STREAK = 1000
 # Held ops that so many timers passed over are held no longer; and when a program polls, one comes in at
-# every HELD_TURN-th iteration without a pause, even though timers are left.
+# every HELD_TURN-th iteration without a pause.
 MAX_PASSED_OVER = 200
 HELD_TURN = 500
 WAKE_UP_S = 5e-5
+# A program that polls for an answer from outside is slowed down to this, or it would meet the turn limit.
+POLL_S = 5e-4
 _MIN_TIMERS: int = asyncio.base_events._MIN_SCHEDULED_TIMER_HANDLES  # type: ignore[attr-defined]
 _CANCELLED_FRACTION: float = asyncio.base_events._MIN_CANCELLED_TIMER_HANDLES_FRACTION  # type: ignore[attr-defined]
 
@@ -45,6 +49,8 @@ def complete_point(op: Op) -> None:
 
 def alive(op: Op) -> bool:
     """Return whether delivering ``op`` can still have an effect."""
+    if op.kind == "arrival":
+        return not op.target._cancelled
     return op.kind != "point" or not op.target.done()
 
 
@@ -68,28 +74,28 @@ def arrive(loop: ControlledLoop) -> None:
     As in one pass of stock asyncio (base_events.BaseEventLoop._run_once): what is from outside first, then
     timers, and no timer is left behind whose deadline the clock has reached.
     """
-    if loop.used_real_io or loop.foreign:
-        collect_foreign(loop)
-    if loop.uncontrolled is not None:
-        error, loop.uncontrolled = loop.uncontrolled, None
-        raise error
+    if loop.uncontrolled is not None or ((loop.used_real_io or loop.foreign) and not loop._ready):  # type: ignore[attr-defined]
+        collect_now(loop)
     tick(loop)
-    drop_cancelled_timers(loop)
-    if loop._stopping:  # type: ignore[attr-defined]
+    while True:
+        drop_cancelled_timers(loop)
+        if loop._stopping:  # type: ignore[attr-defined]
+            deliver_due(loop)
+            return
+        if loop.scheduler is not None and loop.settings.discipline == "indices":
+            arrive_by_index(loop)
+        else:
+            arrive_by_rank(loop)
         deliver_due(loop)
-        return
-    if loop.scheduler is not None and loop.settings.discipline == "indices":
-        arrive_by_index(loop)
-    else:
-        arrive_by_rank(loop)
-    deliver_due(loop)
-    if loop._ready:  # type: ignore[attr-defined]
-        return
-    if collect_foreign(loop):
-        arrive(loop)
-        return
-    loop.quiet()
-    collect_foreign(loop)
+        if loop._ready:  # type: ignore[attr-defined]
+            return
+        loop.quiet()
+
+
+def begin_run(loop: ControlledLoop) -> None:
+    """Deliver what came from outside while the loop did not run: between two runs it was quiet."""
+    collect_now(loop)
+    deliver_rest(loop)
 
 
 def is_quiet(loop: ControlledLoop) -> bool:
@@ -122,7 +128,6 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
         return
     ready: Any = loop._ready  # type: ignore[attr-defined]
     while not ready:
-        loop.note_quiet()
         if not deliver_next(loop):
             return
         if not ready:
@@ -144,7 +149,7 @@ def deliver_early(loop: ControlledLoop, *, quiet: bool) -> None:
     for timer in waiting:
         if isinstance(timer, Op) or not timer._scheduled or timer._cancelled:
             continue
-        if timer in enabled_timers(loop):
+        if timer in enabled_timers(loop) and not jumps_ahead(loop, timer):
             deliver_timer(loop, timer)
         else:
             loop.early.append(timer)
@@ -158,20 +163,22 @@ def deliver_next(loop: ControlledLoop) -> bool:
     free = enabled_ops(loop)
     op = min(free, key=lambda op: op.rank) if free else None
     if op is not None and op.rank == 0:
+        loop.note_quiet()
         deliver_op(loop, op)
+        if op.kind == "arrival":
+            deliver_rest(loop)
         return True
     timer = next_timer(loop)
     if timer is None and op is None:
         return False
-    if timer is None or (op is not None and op.rank <= timer.rank):
+    if timer is not None or (op is not None and op.kind != "turn"):
+        loop.note_quiet()  # a turn that is held and let go is no pause: its task may be polling
+    if timer is None or (op is not None and (op.rank, op.number) < (timer.rank, timer.number)):
         assert op is not None
         deliver_op(loop, op)
         return True
-    if loop.used_real_io or loop.foreign_threads():
-        # With I/O outstanding, virtual time follows real time: it never jumps ahead of an answer.
-        wait_s = timer._when - loop.now()
-        if wait_s > 0 and external.wait_outside(loop, timeout_s=wait_s):
-            return True
+    if (loop.used_real_io or loop.foreign_threads()) and external.wait_for_deadline(loop, timer._when):
+        return True
     end_starvation(loop)
     horizon = wake_up_time(loop, timer)
     deliver_timer(loop, timer)
@@ -181,6 +188,17 @@ def deliver_next(loop: ControlledLoop) -> bool:
             break
         deliver_timer(loop, head)
     return True
+
+
+def deliver_rest(loop: ControlledLoop) -> None:
+    """Deliver all other arrivals from outside that are not held: one select of stock asyncio brings them all."""
+    for op in [op for op in loop.parked if op.kind == "arrival" and not op.rank]:
+        deliver_op(loop, op)
+
+
+def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
+    """Return whether delivering ``timer`` now would move virtual time past an answer from outside."""
+    return loop.used_real_io and timer._when > loop.now() and external.outstanding(loop)
 
 
 def end_starvation(loop: ControlledLoop) -> None:
@@ -270,14 +288,12 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
     """Take ``op`` out of what is parked and let it arrive."""
     loop.parked.remove(op)
     loop.streak += 1
-    if loop.streak > LONG_STREAK:
+    if loop.streak > LONG_STREAK and loop.followed_at is None:
         loop.offset_s += BUSY_STEP_S
     if loop.deliveries is not None:
         loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
-    if op.kind == "turn":
-        loop.needs(Rung.RELAXED)
     op.deliver(op)
 
 
@@ -333,17 +349,23 @@ def be_fair(loop: ControlledLoop) -> None:
     """
     loop.busy += 1
     beyond = loop.busy - loop.settings.patience
-    if beyond <= 0 or not (loop.parked or loop._scheduled):  # type: ignore[attr-defined]
+    if beyond <= 0 or not (loop.parked or loop._scheduled or loop._outside):  # type: ignore[attr-defined]
         return
+    outside = loop.settings.allow_real_io and external.outstanding(loop)
+    if outside:
+        collect_now(loop, wait_s=POLL_S)
     ops = [op for op in enabled_ops(loop) if alive(op) and has_had_time(loop, op)]
     chosen = next((op for op in ops if not op.rank), None)
-    if chosen is None and (not loop._scheduled or loop.busy % HELD_TURN == 0):  # type: ignore[attr-defined]
+    if chosen is None and loop.busy % HELD_TURN == 0:
         chosen = next(iter(ops), None)
     if chosen is not None:
         loop.busy = 0
         deliver_op(loop, chosen)
         return
-    loop.offset_s += BUSY_STEP_S * beyond
+    if outside:
+        external.follow_real_time(loop)
+    else:
+        loop.offset_s += BUSY_STEP_S * beyond
 
 
 def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
@@ -412,6 +434,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if not quiet:
             ops = [op for op in ops if has_had_time(loop, op)]
         timers = enabled_timers(loop)
+        if ready and timers and loop.used_real_io:
+            timers = [timer for timer in timers if not jumps_ahead(loop, timer)]
         enabled: list[Any] = [*ops, *timers]
         if not enabled:
             return
@@ -420,6 +444,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
             enabled = [timers[0], NO_MORE, *ops, *timers[1:]] if due else [NO_MORE, *enabled]
         index = loop.choose("arrival", enabled) if len(enabled) > 1 else 0
         option = enabled[index]
+        if len(enabled) == 1 and loop.ran is not None:
+            loop.ran(option)
         if option is NO_MORE:
             return
         if isinstance(option, Op):
@@ -428,32 +454,71 @@ def arrive_by_index(loop: ControlledLoop) -> None:
                 tick(loop)
             continue
         if not ready:
+            if (loop.used_real_io or loop.foreign_threads()) and external.wait_for_deadline(loop, option._when):
+                continue
             horizon = wake_up_time(loop, option)
         ops_over = True
         deliver_timer(loop, option)
 
 
-def collect_foreign(loop: ControlledLoop) -> bool:
-    """Turn callbacks of foreign threads and ready files into parked ops; return whether there were any."""
+def collect_now(loop: ControlledLoop, *, wait_s: float = 0) -> bool:
+    """Collect what is there without waiting for more than ``wait_s`` real seconds."""
     selector: Any = loop._selector  # type: ignore[attr-defined]
+    return collect_foreign(loop, selector.select(wait_s) if selector.watching else None)
+
+
+def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:
+    """Turn callbacks of foreign threads and ``events`` of files into parked ops; return whether any came.
+
+    Files go by number: the order in which the kernel names them is not the same every time.
+    """
+    if loop.followed_at is not None:
+        external.follow_real_time(loop)
     before = len(loop.parked)
-    if loop.used_real_io and selector.watching and not loop._stopping:  # type: ignore[attr-defined]
-        ready: Any = loop._ready  # type: ignore[attr-defined]
-        mark = len(ready)
-        loop._process_events(selector.select(0))  # type: ignore[attr-defined]
-        for handle in [ready.pop() for _ in range(len(ready) - mark)][::-1]:
-            park_handle(loop, handle, name="io")
-    if loop.foreign:
-        loop.foreign_arrived.clear()
+    if events:
+        collect_files(loop, events)
     while loop.foreign:
-        park_handle(loop, loop.foreign.popleft(), name="thread")
+        kind, handle = loop.foreign.popleft()
+        park_handle(loop, handle, name=kind)
+    if loop.uncontrolled is not None:
+        error, loop.uncontrolled = loop.uncontrolled, None
+        raise UncontrolledError(f"{error}\n{describe_waits(loop)}") from None
     return len(loop.parked) > before
 
 
-def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str) -> None:
-    """Park a callback from outside; delivering it puts it in the ready queue."""
+def collect_files(loop: ControlledLoop, events: Any) -> None:
+    """Park the callbacks of files that are ready, each once; read the loop's own pipe at once."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    pipe = loop._ssock.fileno()
+    own = [event for event in events if event[0].fd == pipe]
+    if own:
+        loop._read_from_self()  # type: ignore[attr-defined]
+    waiting = {op.target for op in loop.parked if op.kind == "arrival"}
+    for event in sorted((event for event in events if event not in own), key=lambda event: event[0].fd):
+        mark = len(ready)
+        loop._process_events([event])  # type: ignore[attr-defined]
+        for handle in [ready.pop() for _ in range(len(ready) - mark)][::-1]:
+            if handle not in waiting:
+                park_handle(loop, handle, name="io", fd=event[0].fd)
+
+
+def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: int = -1) -> None:
+    """Park a callback from outside; delivering it puts it in the ready queue.
+
+    A file that is no longer ready when its turn comes is left alone: somebody else has read it.
+    """
+    turn = loop.turn
 
     def deliver(op: Op) -> None:
-        loop._ready.append(op.target)  # type: ignore[attr-defined]
+        if fd < 0 or turn == loop.turn or still_ready(loop, fd):
+            loop._ready.append(op.target)  # type: ignore[attr-defined]
 
-    loop.park_op(Op(loop, name, kind="arrival", deliver=deliver, target=handle))
+    callback: Any = handle._callback  # type: ignore[attr-defined]
+    callback = getattr(callback, "func", callback)  # a partial stands for its function
+    label = getattr(callback, "__qualname__", type(callback).__name__).replace(".<locals>", "")
+    loop.park_op(Op(loop, f"{name}:{label}", kind="arrival", deliver=deliver, target=handle))
+
+
+def still_ready(loop: ControlledLoop, fd: int) -> bool:
+    """Return whether file ``fd`` is ready now."""
+    return any(key.fd == fd for key, _ in loop._selector.select(0))  # type: ignore[attr-defined]

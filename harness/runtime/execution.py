@@ -18,7 +18,7 @@ from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, external, watchdog
+from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
@@ -28,6 +28,7 @@ from harness.runtime.waits import live_tasks
 Program = Callable[[], Coroutine[Any, Any, Any]]
 
 DEFAULT_TURN_LIMIT = 50_000
+_SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
 # What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
 # abandoned by name.
 CLEANUP_TURNS = 1_000
@@ -51,7 +52,7 @@ class Session:
     def __init__(self) -> None:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
-        self.known_threads = external.thread_idents()
+        self.known_threads = threads.alive_threads()
         self.memory: dict[str, Any] = {}
         self.learning = True
         self.noise = Noise()
@@ -99,7 +100,7 @@ def execute(
             if execution.abandoned or execution.ending.kind != "returned":
                 gc.collect()
         return execution
-    settings = settings or LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+    settings = settings or _SETTINGS
     entropy.reseed()
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()
@@ -176,7 +177,7 @@ def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
 
     What will not end is closed here, so that none of it runs later, in another execution.
     """
-    loop.scheduler = None
+    loop.scheduler = loop.ran = None
     loop.tracing = False
     left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
     generators = list(loop._asyncgens)  # type: ignore[attr-defined]

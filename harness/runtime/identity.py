@@ -95,6 +95,7 @@ class ControlledTask(asyncio.Task[Any]):
 
     number: int
     hash_value: int
+    path: str  # set by lane_path()
 
     def __init__(self, coro: Any, *, loop: ControlledLoop, **kwargs: Any) -> None:
         parent = asyncio.current_task(loop)
@@ -145,6 +146,16 @@ def task_path(births: list[Birth], number: int) -> str:
             parts.append(birth.name if ordinal == 1 else f"{birth.name}#{ordinal}")
         number = birth.parent
     return "/".join(reversed(parts))
+
+
+def lane_path(loop: ControlledLoop, task: Any) -> str:
+    """Return ``path_of`` a task, "" for the root, kept on it: its parents and elder siblings stay the same."""
+    path: str | None = getattr(task, "path", None)
+    if path is None:
+        path = path_of(loop, task)
+        if isinstance(task, ControlledTask):
+            task.path = path = path if task.number else ""
+    return path
 
 
 def descends_from(loop: Any, task: Any, ancestor: int) -> bool:

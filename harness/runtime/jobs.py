@@ -25,10 +25,14 @@ DEFAULT_WORKERS = 32
 def runs_for_real(loop: ControlledLoop, executor: Any) -> bool:
     """Return whether a job goes to a real executor: real I/O is allowed, or it is no thread pool."""
     loop._check_closed()  # type: ignore[attr-defined]
+    if executor is None:
+        loop._check_default_executor()  # type: ignore[attr-defined]
     if loop.settings.allow_real_io:
         loop.used_real_io = True
         return True
     if executor is None or isinstance(executor, ThreadPoolExecutor):
+        if executor is not None and executor._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
         return False
     external.enter_outside(loop, f"loop.run_in_executor({type(executor).__name__})")
     return True

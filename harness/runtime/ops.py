@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
-from types import FrameType
+from types import CoroutineType, FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from harness.runtime.identity import path_of
+from harness.model.choice import START, Key, Place
+from harness.runtime.identity import lane_path, path_of
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -45,6 +46,27 @@ class Pool(NamedTuple):
 
     number: int
     workers: int
+
+
+def place_of(loop: ControlledLoop, task: Any) -> Place:
+    """Return where a suspended task is: its coroutine's name, and the instruction in each frame of the program.
+
+    The same for all tasks that wait at one ``await``, in every execution of one process.
+    """
+    parts: list[str | int] = [_owner_name(loop, task)]
+    awaited = task.get_coro()
+    while isinstance(awaited, CoroutineType):
+        frame = awaited.cr_frame
+        if frame is None or is_plumbing(frame.f_globals.get("__name__", "")):
+            break
+        parts.append(frame.f_lasti if awaited.cr_suspended else START)
+        awaited = awaited.cr_await
+    return tuple(parts)
+
+
+def _owner_name(loop: ControlledLoop, task: Any) -> str:
+    number = getattr(task, "number", -1)
+    return "" if number < 0 else loop.births[number].name
 
 
 class Op:
@@ -100,6 +122,26 @@ class Op:
         path = path_of(self.loop, self.owner)
         return self.name if path == "loop" else f"{path}/{self.name}"
 
+    @property
+    def key(self) -> Key:
+        """Who this is, unique in an execution."""
+        return "op", self.number
+
+    @property
+    def path(self) -> str:
+        """The path of the task that waits for it."""
+        return lane_path(self.loop, self.owner)
+
+    @property
+    def lane(self) -> int:
+        """The number of the task that waits for it, or -1."""
+        return getattr(self.owner, "number", -1)
+
+    @property
+    def place(self) -> Place:
+        """What it is in every execution."""
+        return _owner_name(self.loop, self.owner), self.name
+
 
 class ControlledTimer(asyncio.TimerHandle):
     """A timer that is an op too: it has an age, a rank and a name.
@@ -122,15 +164,42 @@ class ControlledTimer(asyncio.TimerHandle):
     _when: float
     _cancelled: bool
     _scheduled: bool
+    _source_traceback: Any
 
     def __str__(self) -> str:
         path = path_of(self._loop, self.owner)
         name = f"sleep({self.delay:g})" if self.sleep else f"timer({self.delay:g})"
         return name if path == "loop" else f"{path}/{name}"
 
+    @property
+    def key(self) -> Key:
+        """Who this is, unique in an execution."""
+        return "op", self.number
+
+    @property
+    def path(self) -> str:
+        """The path of the task that made it."""
+        return lane_path(self._loop, self.owner)
+
+    @property
+    def lane(self) -> int:
+        """The number of the task that made it, or -1."""
+        return getattr(self.owner, "number", -1)
+
+    @property
+    def place(self) -> Place:
+        """What it is in every execution; deadlines may be computed from the clock and are left out."""
+        return _owner_name(self._loop, self.owner), "sleep" if self.sleep else "timer"
+
 
 class NoMore:
     """The option that ends the arrivals of an iteration."""
+
+    key: Key = ("no more", 0)
+    path = "loop"
+    lane = -1
+    place: Place = ("no more",)
+    interesting = False
 
     def __str__(self) -> str:
         return "no more"

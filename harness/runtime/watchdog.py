@@ -35,7 +35,7 @@ class _Watch:
             return
         # ops count as progress too: a job runs inline between two turns
         now = (loop, loop.turn, loop.choices)
-        if self.seen is None or self.seen[0] is not loop or self.seen[1:] != now[1:]:
+        if loop.waiting_outside or self.seen is None or self.seen[0] is not loop or self.seen[1:] != now[1:]:
             self.seen, self.since = now, real_time()
             return
         if real_time() - self.since < STALL_S:

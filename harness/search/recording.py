@@ -5,12 +5,13 @@ Owns the record of choice points; must not know why a plan was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label, point_label
+from harness.model.choice import HOLD, ChoiceKind, ChoicePoint, Place, Scheduler, option_label, point_label
 from harness.model.errors import DivergenceError
 from harness.model.schedule import Schedule
+from harness.search.learning import lane_place
 
 
 class Seen(NamedTuple):
@@ -45,6 +46,19 @@ class Planned:
         return value
 
 
+class Labelled(Planned):
+    """Follows a plan and records the names of the choice points, too. names: kind and subject, by index."""
+
+    def __init__(self, plan: Mapping[int, int]) -> None:
+        super().__init__(plan)
+        self.names: list[tuple[str, str]] = []
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return the planned value, or 0."""
+        self.names.append((point.kind, "" if point.subject is None else str(point.subject)))
+        return super().choose(point)
+
+
 class Recorded:
     """Wraps a scheduler and keeps the values that it chose, so that they can be planned again."""
 
@@ -58,6 +72,21 @@ class Recorded:
         if value:
             self.plan[point.index] = value
         return value
+
+
+class HeldPlaces:
+    """Holds every turn and op at some places, as ranks: they wait until the others have nothing left to do."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._places = dict.fromkeys(places)
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return a hold at a held place, and the default elsewhere."""
+        subject = point.subject
+        if point.kind != "hold" or subject is None or subject.lane < 0:
+            return 0
+        place = subject.place
+        return HOLD if place in self._places or lane_place(subject.path, place) in self._places else 0
 
 
 class Replay:

@@ -41,7 +41,8 @@ class Counterexample:
     """The smallest failing schedule found, executed twice with a trace.
 
     found_after: executions until the first failing one, that one included. replays: whether the second
-    execution had the same trace. difference: the first turn that differs when it had not. deciding: the
+    execution had the same trace. difference: the first turn that differs when it had not. text: the
+    schedule in words, which can be executed where it is of the discipline ``ranks``. deciding: the
     ordering that separates failing from passing executions; explained: whether one was looked for.
     """
 
@@ -51,6 +52,7 @@ class Counterexample:
     found_by: str
     replays: bool
     difference: str = ""
+    text: str = ""
     deciding: Deciding | None = None
     explained: bool = False
 
