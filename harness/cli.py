@@ -99,7 +99,10 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
-@click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
+@click.option(
+    "--faults",
+    help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
+)
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @json_option
 def search(
