@@ -24,7 +24,7 @@ import click
 from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import scenario_target
+from harness.adapters.targets import scenario_target, usable_storages
 from harness.commands.catalogue import catalogue
 from harness.commands.grade import grade_command
 from harness.commands.versions import versions
@@ -127,7 +127,7 @@ def search(
     for item in chosen:
         targets = [
             scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
-            for name in storage or item.storages
+            for name in storage or _usable(item)
         ]
         rows: list[tuple[Target, SearchResult]] = []
         for target in targets:
@@ -253,6 +253,14 @@ def _recorded_target(
 
 def _full_trace(trace: Any) -> list[str]:
     return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
+
+
+def _usable(scenario: Scenario) -> list[str]:
+    """Return the storages of a scenario that can be had here, and say which ones cannot."""
+    usable, missing = usable_storages(scenario)
+    for line in missing:
+        click.echo(f"harness: {scenario.name}: left out: {line}", err=True)
+    return usable
 
 
 def _split(text: str | None) -> tuple[str, ...] | None:

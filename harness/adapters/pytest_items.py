@@ -24,9 +24,10 @@ from harness.adapters.targets import (
     load_adapter,
     load_oracles,
     needs_of,
+    require_storage,
     scenario_target,
 )
-from harness.model.errors import DivergenceError, HarnessError, UsageError
+from harness.model.errors import DivergenceError, HarnessError, MissingPackageError, UsageError
 from harness.model.outcome import Execution
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -237,6 +238,8 @@ class InterleavedFunction(_Item, pytest.Function):
             factory = storages.get(slot.storage) if isinstance(storages, dict) else None
             if factory is None and slot.storage not in adapter.storages():
                 raise unknown("storage", name=slot.storage, known=adapter.storages())
+            if factory is None:
+                require_storage(adapter, slot.storage)
             room = StorageRoom(adapter, slot.storage, factory)
             oracles = judging(options["oracles"], without=options["without"])
             notes = needs_of(oracles)
@@ -359,7 +362,10 @@ class ScenarioItem(_Item):
 
     def runtest(self) -> None:
         """Search, and compare with what the installed release is known to do."""
-        target = scenario_target(self.scenario, self.storage, shapes=False)
+        try:
+            target = scenario_target(self.scenario, self.storage, shapes=False)
+        except MissingPackageError as error:
+            pytest.skip(str(error))
         target = target.with_setup(test=self.nodeid)
         schedule = self.recorded()
         if schedule is not None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from harness.model.errors import UsageError
+from harness.model.errors import MissingPackageError, UsageError
 from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
@@ -64,6 +65,36 @@ def load_adapter(name: str) -> Adapter:
     return cast(Adapter, module.PLUGIN)
 
 
+def require_storage(adapter: Adapter, name: str) -> None:
+    """Load what a registered storage needs, before any clock is patched; raises UsageError when it cannot be had.
+
+    An adapter whose storages all come with its framework has no ``require``.
+    """
+    require = getattr(adapter, "require", None)
+    if require is not None:
+        require(name)
+
+
+def usable_storages(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Return the storages of ``scenario`` that can be had here, and a line for each that cannot.
+
+    Raises MissingPackageError when there is none.
+    """
+    adapter = load_adapter(scenario.adapter)
+    usable: list[str] = []
+    missing: list[str] = []
+    for name, factory in scenario.storages.items():
+        try:
+            if factory is None and name in adapter.storages():
+                require_storage(adapter, name)
+            usable.append(name)
+        except MissingPackageError as error:
+            missing.append(str(error))
+    if not usable and missing:
+        raise MissingPackageError(missing[0])
+    return usable, missing
+
+
 def scenario_target(
     scenario: Scenario,
     storage: str,
@@ -76,13 +107,17 @@ def scenario_target(
 ) -> Target:
     """Return the target of ``scenario`` on ``storage``; what is None is as the scenario says.
 
-    Raises UsageError for a storage, a fix, a fault or an oracle that does not exist.
+    Raises UsageError for a storage, a fix, a fault or an oracle that does not exist, or that needs a package which
+    is not installed.
     """
     adapter = load_adapter(scenario.adapter)
     names = list(scenario.storages)
     names += [name for name in adapter.storages() if name not in names]
     if storage not in names:
         raise unknown("storage", name=storage, known=names)
+    factory = scenario.storages.get(storage)
+    if factory is None:
+        require_storage(adapter, storage)
     if fix and fix not in adapter.fixes():
         raise unknown("fix", name=fix, known=adapter.fixes())
     use_shapes = scenario.shapes if shapes is None else shapes
@@ -93,7 +128,7 @@ def scenario_target(
     clock = scenario.clock if clock is None else clock
     oracles = judging(scenario.oracles, without=scenario.without)
     notes = needs_of(oracles)
-    room = StorageRoom(adapter, storage, scenario.storages.get(storage))
+    room = StorageRoom(adapter, storage, factory)
 
     async def program() -> Any:
         durable = adapter.durable(room.fresh_storage(), shapes=use_shapes, faults=use_faults, notes=notes)
@@ -204,8 +239,8 @@ class StorageRoom:
         storage, folder = self._last
         self._last = None
         close = getattr(storage, "close", None)
-        if callable(close):
-            close()
+        if callable(close) and not inspect.iscoroutinefunction(close):
+            close()  # one that waits cannot: the loop that it knows is closed
         # Emptied, not removed: on some file systems removing a folder costs as much as a run.
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():

@@ -28,7 +28,8 @@ _STORAGES = "harness.adapters.agent_framework.storages"
 
 def is_plumbing(module: str) -> bool:
     """Return whether a frame of ``module`` is asyncio's or ours, and so no place to show to a user."""
-    return module.startswith(("asyncio", "harness.")) and not module.startswith(_STORAGES)
+    storage = module.startswith(_STORAGES) and not module.startswith(f"{_STORAGES}._")
+    return module.startswith(("asyncio", "harness.")) and not storage
 
 
 def caller_site(frame: FrameType | None = None) -> str:

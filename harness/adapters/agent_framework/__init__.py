@@ -29,6 +29,10 @@ class AgentFramework:
         """Return the names of the fix candidates that can be switched on."""
         return plugin_names(_FIXES)
 
+    def require(self, name: str) -> None:
+        """Load what storage ``name`` needs; raises UsageError when there is none or a package is missing."""
+        load_plugin(_STORAGES, name=name, kind="storage")
+
     def make_storage(self, name: str, directory: Path) -> Any:
         """Return a new, empty storage; raises UsageError for an unknown name."""
         return cast(Any, load_plugin(_STORAGES, name=name, kind="storage"))(directory)

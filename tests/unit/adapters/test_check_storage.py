@@ -13,9 +13,11 @@ from harness.model.errors import UsageError
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["memory", "remote", "sqlite"])
+@pytest.mark.parametrize("name", ["memory", "remote", "sqlite", "cosmos"])
 def test_the_registered_storages_pass(name, tmp_path):
     """Five promises each."""
+    if name == "cosmos":
+        pytest.importorskip("agent_framework_azure_cosmos")
     report = harness.check_storage(lambda: PLUGIN.make_storage(name, tmp_path))
     assert len(report.checks) == 5
     assert report.executions > 20
