@@ -35,6 +35,8 @@ LONG_STREAK = 1000
 MAX_PASSED_OVER = 200
 HELD_TURN = 500
 WAKE_UP_S = 5e-5
+# The deadline of ``asyncio.sleep(math.inf)`` and of anyio's scopes without a timeout.
+NEVER = math.inf
 # How long, in virtual seconds, an answer from outside that is there may be held, and how far ahead a deadline may come
 # to a busy loop while real I/O is allowed. Every library that talks to a thread or a peer assumes that a
 # second is enough; a machine that stops for longer breaks all of them, which is no finding.
@@ -255,13 +257,12 @@ def next_timer(loop: ControlledLoop) -> ControlledTimer | None:
 
 
 def first_timer(timers: list[ControlledTimer]) -> ControlledTimer | None:
-    """Return the timer that the heap gives out first, cancelled ones left out, or None."""
-    if not timers or not timers[0]._cancelled:
-        return timers[0] if timers else None
-    heap = list(timers)
-    while heap and heap[0]._cancelled:
-        heapq.heappop(heap)
-    return heap[0] if heap else None
+    """Return the timer that the heap gives out first, cancelled ones and those that never come left out, or None."""
+    if timers and timers[0]._cancelled:
+        timers = list(timers)
+        while timers and timers[0]._cancelled:
+            heapq.heappop(timers)
+    return timers[0] if timers and timers[0]._when < NEVER else None
 
 
 def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
@@ -278,7 +279,7 @@ def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     found: list[ControlledTimer] = []
     met_deadline = False
     for timer in sorted(timers, key=lambda timer: (timer is not first, timer._when, timer.number)):
-        if timer._cancelled:
+        if timer._cancelled or timer._when >= NEVER:
             continue
         if timer.sleep or not met_deadline:
             found.append(timer)
