@@ -6,6 +6,7 @@ Owns the kinds of ops and how each one is named; must not know which one goes fi
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections.abc import Callable
 from types import CoroutineType, FrameType
@@ -77,6 +78,7 @@ class Op:
     deliver: makes it arrive, called once. ripe: the first iteration at which it can arrive while the loop is
     busy. A callback from outside is queued at the end of the iteration that asked for it at the earliest, runs
     in the next one, and what it wakes runs in the one after that. pool: where a job is queued.
+    until: the virtual time from which on it is not held.
     """
 
     __slots__ = (
@@ -93,6 +95,7 @@ class Op:
         "ripe",
         "site",
         "target",
+        "until",
     )
 
     def __init__(
@@ -115,6 +118,7 @@ class Op:
         self.number = loop.next_op_number()
         self.rank = 0
         self.early = False
+        self.until = math.inf
         self.ripe = loop.iteration + _IN_TRANSIT[kind]
         self.pool: Pool | None = None
         self.site = caller_site(sys._getframe(2)) if loop.tracing else ""
