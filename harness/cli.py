@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
+from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
 from harness.model.errors import DivergenceError, HarnessError, UsageError
@@ -67,7 +67,9 @@ def list_command(folder: Path, as_json: bool) -> None:
     width = max((len(scenario.name) for scenario, _ in rows), default=0)
     for scenario, _ in rows:
         affected = f"{scenario.package} {scenario.affected}" if scenario.affected else "no known bug"
-        click.echo(f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}")
+        missing = missing_requirement(scenario)
+        line = f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}"
+        click.echo(f"{line} ({missing})" if missing else line)
         click.echo(f"{' ' * width}  {scenario.summary}")
 
 
@@ -254,6 +256,8 @@ def _scenario_object(scenario: Scenario, file: Path) -> dict[str, Any]:
         "oracles": list(scenario.oracles),
         "rung": scenario.rung.label,
         "reference": scenario.reference,
+        "requires": list(scenario.requires),
+        "missing": missing_requirement(scenario) or None,
         "summary": scenario.summary,
     }
 

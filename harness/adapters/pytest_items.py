@@ -15,7 +15,7 @@ import pytest
 from _pytest.tmpdir import tmppath_result_key
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from harness.adapters.loading import scenarios_in
+from harness.adapters.loading import missing_requirement, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import StorageRoom, clock_patch, load_adapter, load_oracles, scenario_target
 from harness.model.errors import DivergenceError, HarnessError, UsageError
@@ -330,6 +330,8 @@ class ScenarioItem(_Item):
 
     def runtest(self) -> None:
         """Search, and compare with what the installed release is known to do."""
+        if missing := missing_requirement(self.scenario):
+            pytest.skip(missing)
         target = scenario_target(self.scenario, self.storage, shapes=False)
         target = target.with_setup(test=self.nodeid)
         schedule = self.recorded()

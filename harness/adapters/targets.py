@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from harness.adapters.loading import missing_requirement
 from harness.model.errors import UsageError
 from harness.model.registry import load_plugin, unknown
 from harness.model.rung import Rung
@@ -74,8 +75,10 @@ def scenario_target(
 ) -> Target:
     """Return the target of ``scenario`` on ``storage``.
 
-    Raises UsageError for a storage or a fix that does not exist.
+    Raises UsageError for a storage or a fix that does not exist, and when what it requires is not installed.
     """
+    if missing := missing_requirement(scenario):
+        raise UsageError(f"scenario {scenario.name!r} {missing}")
     adapter = load_adapter(scenario.adapter)
     names = list(scenario.storages)
     names += [name for name in adapter.storages() if name not in names]

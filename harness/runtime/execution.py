@@ -185,24 +185,40 @@ async def _drain(loop: ControlledLoop) -> None:
 
 def _close(loop: ControlledLoop) -> None:
     """Close the loop and break its cycles, so that it is freed at once."""
+    if loop.graveyard:
+        with _silence():
+            _close_quietly(loop)
+            loop.graveyard.clear()
+            collect()
+        return
+    _close_quietly(loop)
+
+
+def _close_quietly(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
     loop.countdowns.clear()
-    if loop.graveyard:
-        _bury(loop)
     if not loop.is_running():
         loop.close()
 
 
-def _bury(loop: ControlledLoop) -> None:
-    """Free what crashed runs left: closing their coroutines runs ``finally`` blocks outside their context."""
-    disabled = logging.root.manager.disable
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keep from the user what crashed runs say when they are freed.
+
+    Closing their coroutines runs ``finally`` blocks outside their context, on a closed loop: what these log, warn of
+    and raise is of no process that ever lived. The loop is closed first, so that it finalizes no async generator.
+    """
+    disabled, hook = logging.root.manager.disable, sys.unraisablehook
     logging.disable()
+    sys.unraisablehook = lambda _: None
     try:
-        loop.graveyard.clear()
-        collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
+        sys.unraisablehook = hook
         logging.disable(disabled)
 
 

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 OpKind = Literal["point", "job", "done", "arrival", "turn"]
 
-_STORAGES = "harness.adapters.agent_framework.storages"
+_ADAPTERS = "harness.adapters."
 
 
 def is_plumbing(module: str) -> bool:
     """Return whether a frame of ``module`` is asyncio's or ours, and so no place to show to a user."""
-    return module.startswith(("asyncio", "harness.")) and not module.startswith(_STORAGES)
+    if module.startswith(_ADAPTERS) and ".storages." in module:
+        return False
+    return module.startswith(("asyncio", "harness."))
 
 
 def caller_site(frame: FrameType | None = None) -> str:
