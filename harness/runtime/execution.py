@@ -189,7 +189,10 @@ def _close(loop: ControlledLoop) -> None:
         with _silence():
             _close_quietly(loop)
             loop.graveyard.clear()
-            collect()
+            # Again for what clean-up made or resurrected: a coroutine for a closed loop, one that awaits in a ``finally``.
+            for _ in range(5):
+                if not gc.collect():
+                    break
         return
     _close_quietly(loop)
 
@@ -198,6 +201,7 @@ def _close_quietly(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
+    loop.interesting_tasks.clear()  # the clock keeps a closed loop until the next execution
     loop.countdowns.clear()
     if not loop.is_running():
         loop.close()

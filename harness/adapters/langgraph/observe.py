@@ -17,7 +17,7 @@ from langgraph.pregel._runner import PregelRunner
 
 from harness.adapters.aiosqlite import controlled_connections
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import see_through
+from harness.runtime.identity import ControlledTask, see_through
 from harness.runtime.loop import ControlledLoop
 
 _DONE = "langgraph.completed"
@@ -63,11 +63,21 @@ def observed() -> Iterator[None]:
                 _note("restored", task)
         return goes_on
 
+    original_eager = getattr(asyncio, "eager_task_factory", None)  # since Python 3.12
+
+    def eager_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
+        if isinstance(loop, ControlledLoop):
+            return ControlledTask(coro, loop=loop, eager_start=True, **kwargs)
+        return original_eager(loop, coro, **kwargs)  # type: ignore[misc]
+
     see_through(run_node.__code__, _local("task", "name"))
     see_through(AsyncPregelLoop._checkpointer_put_after_previous.__code__, lambda _: "put")
     _runner.arun_with_retry = run_node
     PregelRunner.commit = commit  # type: ignore[method-assign]
     PregelLoop.tick = tick  # type: ignore[method-assign]
+    if original_eager is not None:
+        # LangGraph makes the tasks of its saves with it, and they would hash by address.
+        asyncio.eager_task_factory = eager_task  # type: ignore[attr-defined]
     try:
         with controlled_connections():
             yield
@@ -75,6 +85,8 @@ def observed() -> Iterator[None]:
         _runner.arun_with_retry = original_run
         PregelRunner.commit = original_commit  # type: ignore[method-assign]
         PregelLoop.tick = original_tick  # type: ignore[method-assign]
+        if original_eager is not None:
+            asyncio.eager_task_factory = original_eager  # type: ignore[attr-defined]
 
 
 def _note(kind: str, task: Any, **data: Any) -> None:
