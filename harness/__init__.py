@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.adapters.agent_framework.check import check_storage
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -39,6 +40,7 @@ _HOMES = {
     "UncontrolledError": "harness.model.errors",
     "UsageError": "harness.model.errors",
     "Scenario": "harness.model.scenario",
+    "check_storage": "harness.adapters.agent_framework.check",
     "attempt": "harness.runtime.attempt",
     "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
@@ -61,6 +63,7 @@ __all__ = [
     "UncontrolledError",
     "UsageError",
     "attempt",
+    "check_storage",
     "effect",
     "execute",
     "fault",

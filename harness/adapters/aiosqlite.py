@@ -14,16 +14,17 @@ from typing import Any
 import aiosqlite
 from aiosqlite import Connection
 
-from harness.runtime.jobs import Worker
+from harness.runtime.jobs import park_job
 from harness.runtime.loop import ControlledLoop
 
 
 class _Queue:
     """Takes what a connection queues for its thread (``Connection._tx``), and makes jobs of it."""
 
+    _max_workers = 1  # as of an executor with one worker: jobs run one after the other
+
     def __init__(self, loop: ControlledLoop) -> None:
         self._loop = loop
-        self._worker = Worker(loop)
 
     def put_nowait(self, item: Any) -> None:
         """Queue a (future, function) pair; what is no pair only stops the thread (aiosqlite before 0.22)."""
@@ -33,7 +34,24 @@ class _Queue:
         if self._loop.is_closed():
             function()  # a connection that is freed after its execution closes itself
             return
-        self._worker.submit(function, name=_name(function), future=future)
+
+        def job() -> Any:
+            return function()
+
+        job.__name__ = _name(function)
+        answer = park_job(self._loop, self, job, ())
+        answer.add_done_callback(lambda _: _hand_over(answer, future))
+
+
+def _hand_over(answer: asyncio.Future[Any], future: asyncio.Future[Any] | None) -> None:
+    """Complete the connection's own future, as its thread does with ``call_soon_threadsafe``."""
+    error = answer.exception()
+    if future is None or future.done():
+        return
+    if error is None:
+        future.set_result(answer.result())
+    else:
+        future.set_exception(error)
 
 
 class _Thread:

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.model.errors import UsageError
-from harness.runtime.attempt import set_attempt
+from harness.runtime.attempt import attempt, set_attempt
 from harness.runtime.faults import Countdown, Fate, Moments, crash
 from harness.runtime.identity import descends_from, path_of
 from harness.runtime.loop import ControlledLoop
+from harness.runtime.ops import Op
 from harness.runtime.waits import live_tasks
 
 # What a search may do to a run and to what follows it; each word switches some choices on.
@@ -32,7 +33,7 @@ class Run:
     """One run of a program of the framework, and how it ended.
 
     number: 0 for the first run of the execution. checkpoint: the id that it resumed from, or None.
-    resumes: the run that it continues, or None. ending: ``returned``, ``failed``, ``cancelled``, ``crashed``,
+    resumes: the run that it continues, or None. twin: whether it was started beside another one. ending: ``returned``, ``failed``, ``cancelled``, ``crashed``,
     ``closed`` or ``dropped``. outputs: what it returned; empty when it did not. error: what it raised, or None.
     requests: what it asked a human. events: what its consumer saw, when it was streamed. notes: of the adapter.
     """
@@ -45,6 +46,7 @@ class Run:
     resumes: Run | None = None
     instance: Any = None
     from_latest: bool = True
+    twin: bool = False
     ending: str = ""
     outputs: list[Any] = field(default_factory=list)
     requests: list[Any] = field(default_factory=list)
@@ -114,6 +116,7 @@ class Runs:
             checkpoint=run.checkpoint,
             resumes=None if run.resumes is None else run.resumes.number,
             latest=run.from_latest,
+            twin=run.twin,
             message=repr(run.message),
         )
         if not isinstance(loop, ControlledLoop):
@@ -221,9 +224,12 @@ async def quiet() -> None:
     """Wait until everything else has nothing left to do."""
     loop = asyncio.get_running_loop()
     if isinstance(loop, ControlledLoop):
-        future = loop.park("quiet")
-        loop.parked[-1].rank = max(loop.parked[-1].rank, 9)
+        future: asyncio.Future[None] = loop.create_future()
+        op = Op(loop, "quiet", kind="point", deliver=lambda _: _finish(future), target=future)
+        op.rank = 9
+        loop.parked.append(op)  # no choice: let in early, it would come before all is quiet
         await future
+        loop.note("quiet", "", run=attempt())
     else:
         await asyncio.sleep(0.1)
 
@@ -248,4 +254,5 @@ def _note_end(loop: ControlledLoop, run: Run, *, root: int, first: int) -> None:
         if getattr(task, "number", -1) >= first and descends_from(loop, task, root)
     ]
     error = None if run.error is None else repr(run.error)
-    note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), left=left)
+    values = [repr(output) for output in run.outputs]
+    note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), values=values, left=left)

@@ -15,11 +15,13 @@ from typing import Any, Protocol, cast
 
 from harness.adapters.loading import missing_requirement
 from harness.model.errors import UsageError
-from harness.model.registry import load_plugin, unknown
+from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.runtime.execution import Session
 from harness.search.target import Oracle, Patch, Target
+
+_ORACLES = "harness.oracles"
 
 
 class Adapter(Protocol):
@@ -41,15 +43,15 @@ class Adapter(Protocol):
         """Return a context manager that applies a fix candidate."""
         ...
 
-    def observe(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager under which runs write to the journal."""
+    def observe(self, notes: Collection[str] = ()) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager under which runs write to the journal; ``notes`` asks for more than the usual."""
         ...
 
     def faults(self) -> tuple[str, ...]:
         """Return what may happen to a run when it is switched on."""
         ...
 
-    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = ()) -> Any:
+    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()) -> Any:
         """Return what a program runs and resumes workflows with."""
         ...
 
@@ -71,11 +73,12 @@ def scenario_target(
     shapes: bool | None = None,
     faults: Collection[str] | None = None,
     rung: Rung | None = None,
-    clock: str = "increasing",
+    clock: str | None = None,
 ) -> Target:
-    """Return the target of ``scenario`` on ``storage``.
+    """Return the target of ``scenario`` on ``storage``; what is None is as the scenario says.
 
-    Raises UsageError for a storage or a fix that does not exist, and when what it requires is not installed.
+    Raises UsageError for a storage, a fix, a fault or an oracle that does not exist, and when what the scenario
+    requires is not installed.
     """
     if missing := missing_requirement(scenario):
         raise UsageError(f"scenario {scenario.name!r} {missing}")
@@ -91,11 +94,17 @@ def scenario_target(
     for fault in use_faults:
         if fault not in adapter.faults():
             raise unknown("fault", name=fault, known=adapter.faults())
+    clock = scenario.clock if clock is None else clock
+    oracles = judging(scenario.oracles, without=scenario.without)
+    notes = needs_of(oracles)
     room = StorageRoom(adapter, storage, scenario.storages.get(storage))
 
     async def program() -> Any:
-        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes, faults=use_faults)
-        return await scenario.program(durable)
+        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes, faults=use_faults, notes=notes)
+        value = await scenario.program(durable)
+        if notes:
+            await durable.finish()
+        return value
 
     program.__name__ = scenario.name
     setup = {
@@ -108,22 +117,46 @@ def scenario_target(
         setup["fix"] = fix
     if use_faults:
         setup["faults"] = ",".join(use_faults)
-    patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(), clock_patch(clock)]
+    patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(notes), clock_patch(clock)]
     if fix:
         patches.append(lambda _: adapter.fix(fix))
     return Target(
         name=scenario.name,
         program=program,
         setup=setup,
-        judges=load_oracles(scenario.oracles),
+        judges=load_oracles(oracles),
+        without=scenario.without,
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )
 
 
+def judging(names: Iterable[str], *, without: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the oracles that judge; ``all`` stands for every registered one.
+
+    Raises UsageError for one that does not exist, also among those that are switched off.
+    """
+    known = plugin_names(_ORACLES)
+    off = [name.replace("_", "-") for name in without]
+    chosen = [name.replace("_", "-") for given in names for name in (known if given == "all" else (given,))]
+    for name in (*chosen, *off):
+        if name not in known:
+            raise unknown("oracle", name=name, known=(*known, "all"))
+    return tuple(name for name in dict.fromkeys(chosen) if name not in off)
+
+
+def needs_of(oracles: Iterable[str]) -> tuple[str, ...]:
+    """Return what the journal must hold for ``oracles`` beyond the usual: the union of their ``NEEDS``."""
+    found: set[str] = set()
+    for name in oracles:
+        module = importlib.import_module(f"{_ORACLES}.{name.replace('-', '_')}")
+        found.update(getattr(module, "NEEDS", ()))
+    return tuple(sorted(found))
+
+
 def load_oracles(names: Iterable[str]) -> tuple[Oracle, ...]:
     """Return the oracles called ``names``; raises UsageError for one that does not exist."""
-    return tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in names)
+    return tuple(cast(Oracle, load_plugin(_ORACLES, name=name, kind="oracle")) for name in names)
 
 
 def clock_patch(model: str) -> Patch:

@@ -24,9 +24,10 @@ class Scenario:
     program: an async function of one ``durable``. storages: names of registered storages, or name to
     factory. package, affected: a distribution and a version range such as ``>=1.22,<1.24`` in which the
     promise is known to break. breaks_on: the storages, as they are, on which it breaks there; None for all.
-    oracles: names of those that judge. rung: the highest assumption. shapes: whether the search also
+    oracles: names of those that judge, or ``("all",)``. rung: the highest assumption. shapes: whether the search also
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
     requires: distributions that it imports besides, such as ``langgraph>=1.2``; without them it is skipped.
+    clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
     budget: executions per storage.
     """
 
@@ -43,6 +44,8 @@ class Scenario:
     rung: Rung = Rung.LATENCY
     shapes: bool = True
     faults: tuple[str, ...] = ()
+    clock: str = "increasing"
+    without: Mapping[str, str] = field(default_factory=dict)
     budget: int = 500
     notes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -65,6 +68,9 @@ def scenario(
     known = set(Scenario.__dataclass_fields__) - {"name", "program", "storages"}
     if wrong := sorted(set(options) - known):
         raise UsageError(f"scenario {name!r}: unknown option {wrong[0]!r} (known: {', '.join(sorted(known))})")
+    for oracle, reason in dict(options.get("without", {})).items():
+        if not str(reason).strip():
+            raise UsageError(f"scenario {name!r}: oracle {oracle!r} is switched off without a reason")
     factories: dict[str, StorageFactory | None] = (
         dict(storages) if isinstance(storages, Mapping) else dict.fromkeys(storages)
     )

@@ -2,8 +2,9 @@
 
 Owns how one batch of ready callbacks runs when someone watches or reorders it; must not know arrivals.
 
-A lane is one task's turns. In a relaxed schedule only runs of consecutive task turns are permuted: no turn
-overtakes a plain callback, and plain callbacks keep their order, on which asyncio's own transports rely.
+A lane is one task's turns. In a relaxed schedule no turn overtakes a plain callback, plain callbacks keep their
+order, on which asyncio's own transports rely, and so do the callbacks of one future, turns among them. A turn that
+is held may be overtaken by other plain callbacks.
 """
 
 from __future__ import annotations
@@ -61,13 +62,36 @@ def run_batch(loop: ControlledLoop) -> None:
         if handle._cancelled:
             continue
         task = turn_task(handle)
-        if by_rank and task is not None and hold_turn(loop, handle, task):
-            continue
-        loop.turn += 1
-        if loop.tracing:
-            run_traced(loop, handle, task)
-        else:
-            handle._run()
+        if by_rank:
+            if task is None:
+                run_held_turns(loop, handle)
+            elif hold_turn(loop, handle, task):
+                continue
+        run_turn(loop, handle, task)
+
+
+def run_turn(loop: ControlledLoop, handle: Any, task: Any) -> None:
+    """Run one callback."""
+    loop.turn += 1
+    if loop.tracing:
+        run_traced(loop, handle, task)
+    else:
+        handle._run()
+
+
+def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
+    """Run the held turns that the plain callback ``handle`` must not overtake.
+
+    Both wait for the same future, whose callbacks are called in the order in which they were added.
+    """
+    args = handle._args
+    if not args or not asyncio.isfuture(args[0]):
+        return
+    for op in [op for op in loop.parked if op.kind == "turn" and op.target._args[:1] == args[:1]]:
+        loop.parked.remove(op)
+        loop.needs(Rung.RELAXED)
+        if not op.target._cancelled:
+            run_turn(loop, op.target, op.owner)
 
 
 def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
@@ -111,7 +135,11 @@ class Lane:
 
 
 def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
-    """Ask whether this lane waits; a held turn is parked until the others have nothing left to do."""
+    """Ask whether this lane waits.
+
+    A held turn is parked until the others have nothing left to do, or until a callback comes that was added to
+    the same future later.
+    """
     if handle in loop.released:
         loop.released.remove(handle)
         return False
@@ -136,7 +164,7 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
 
 def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
     """Run one turn and record who ran and what came of it."""
-    number, now_s = loop.turn, loop.time()
+    number, now_s = loop.turn, loop.now()
     if task is None:
         callback: Any = handle._callback
         name = getattr(callback, "__qualname__", type(callback).__name__)
@@ -156,7 +184,7 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
             what = f"raises {type(error).__name__}"
         else:
             what = "returns"
-    loop.trace.insert(mark, loop.entry(lane, what, where, number=number, now_s=now_s))
+    loop.enter(loop.entry(lane, what, where, number=number, now_s=now_s), mark)
 
 
 def run_batch_in_debug_mode(loop: ControlledLoop) -> None:

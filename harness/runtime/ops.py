@@ -9,7 +9,7 @@ import asyncio
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from harness.runtime.identity import path_of
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
 OpKind = Literal["point", "job", "done", "arrival", "turn"]
+
+# Iterations from the moment at which an op is parked. A job's function may run at once, on its thread; a
+# job that has run is parked before the turns of its iteration, everything else during them.
+_IN_TRANSIT: dict[OpKind, int] = {"point": 2, "job": 1, "done": 1, "arrival": 0, "turn": 0}
 
 _ADAPTERS = "harness.adapters."
 
@@ -38,14 +42,37 @@ def caller_site(frame: FrameType | None = None) -> str:
     return ""
 
 
+class Pool(NamedTuple):
+    """An executor as the loop models it: a queue, first in, first out, and so many workers."""
+
+    number: int
+    workers: int
+
+
 class Op:
     """Something parked whose completion the loop holds back until it is delivered.
 
-    number: age, unique per execution. rank: 0 in turn, above 0 a hold. early: it is in by the next
-    iteration. deliver: makes it arrive, called once.
+    number: age, unique per execution. rank: 0 in turn, above 0 a hold. early: it is in as soon as it can be.
+    deliver: makes it arrive, called once. ripe: the first iteration at which it can arrive while the loop is
+    busy. A callback from outside is queued at the end of the iteration that asked for it at the earliest, runs
+    in the next one, and what it wakes runs in the one after that. pool: where a job is queued.
     """
 
-    __slots__ = ("deliver", "early", "interesting", "kind", "loop", "name", "number", "owner", "rank", "site", "target")
+    __slots__ = (
+        "deliver",
+        "early",
+        "interesting",
+        "kind",
+        "loop",
+        "name",
+        "number",
+        "owner",
+        "pool",
+        "rank",
+        "ripe",
+        "site",
+        "target",
+    )
 
     def __init__(
         self,
@@ -67,6 +94,8 @@ class Op:
         self.number = loop.next_op_number()
         self.rank = 0
         self.early = False
+        self.ripe = loop.iteration + _IN_TRANSIT[kind]
+        self.pool: Pool | None = None
         self.site = caller_site(sys._getframe(2)) if loop.tracing else ""
 
     def __str__(self) -> str:
@@ -95,6 +124,7 @@ class ControlledTimer(asyncio.TimerHandle):
     _when: float
     _cancelled: bool
     _scheduled: bool
+    _source_traceback: Any
 
     def __str__(self) -> str:
         path = path_of(self._loop, self.owner)

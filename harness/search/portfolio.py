@@ -16,7 +16,8 @@ from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
-from harness.search.recording import Planned
+from harness.search.readable import in_readable_form
+from harness.search.recording import Labelled, Planned
 from harness.search.result import Counterexample, SearchResult
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
@@ -46,6 +47,7 @@ class Trial:
         self.budget = budget
         self.executions = 0
         self.found_after = 0
+        self.first_failing: Execution | None = None
         self.phase = ""
         self._progress = progress
 
@@ -64,6 +66,7 @@ class Trial:
         self.executions += 1
         if execution.violations and not self.found_after:
             self.found_after = self.executions
+            self.first_failing = execution
         if self._progress is not None:
             self._progress(self.executions, self.phase)
         return execution
@@ -130,11 +133,16 @@ def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
 def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     """Shrink ``failure``, then execute it twice with a trace and compare."""
     phase = trial.phase
+    failing = trial.first_failing
+    if failing is not None and failing.ending.kind == "stalled":
+        # Each execution blocks for a second or more of real time: once is enough to report it.
+        return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
     plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
+    labels = Labelled(plan)
     first, second = (
-        trial.runner.run(Planned(plan), tracing=True, discipline=failure.discipline, rung=failure.rung)
-        for _ in range(2)
+        trial.runner.run(scheduler, tracing=True, discipline=failure.discipline, rung=failure.rung)
+        for scheduler in (labels, Planned(plan))
     )
     trial.executions += 2
     difference = first_difference(first.trace, second.trace)
@@ -147,6 +155,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_by=phase,
         replays=stable,
         difference="" if difference is None else f"{difference[0]} | {difference[1]}",
+        text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
     )
 
 

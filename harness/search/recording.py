@@ -40,6 +40,19 @@ class Planned:
         return value
 
 
+class Labelled(Planned):
+    """Follows a plan and records the names of the choice points, too. names: kind and subject, by index."""
+
+    def __init__(self, plan: Mapping[int, int]) -> None:
+        super().__init__(plan)
+        self.names: list[tuple[str, str]] = []
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return the planned value, or 0."""
+        self.names.append((point.kind, "" if point.subject is None else str(point.subject)))
+        return super().choose(point)
+
+
 class Recorded:
     """Wraps a scheduler and keeps the values that it chose, so that they can be planned again."""
 

@@ -18,7 +18,7 @@ LAYERS = {
     "search": {"harness.model", "harness.runtime", "harness.schedulers", "harness.oracles", "harness.search"},
     "report": {"harness.model", "harness.search", "harness.report"},
 }
-FREE = {"adapters", "cli", "plugin", "__init__", "__main__"}
+FREE = {"adapters", "commands", "cli", "plugin", "__init__", "__main__"}
 
 
 def layer_of(path: Path) -> str:

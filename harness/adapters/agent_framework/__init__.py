@@ -38,17 +38,19 @@ class AgentFramework:
         apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
         return apply()
 
-    def observe(self) -> AbstractContextManager[None]:
+    def observe(self, notes: Collection[str] = ()) -> AbstractContextManager[None]:
         """Return a context manager under which workflows write to the loop's journal."""
-        return observed()
+        return observed(notes)
 
     def faults(self) -> tuple[str, ...]:
         """Return what may happen to a run when it is switched on."""
         return FAULTS
 
-    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = ()) -> Durable:
+    def durable(
+        self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> Durable:
         """Return what a program runs and resumes workflows with."""
-        return Durable(storage, shapes=shapes, faults=faults)
+        return Durable(storage, shapes=shapes, faults=faults, notes=notes)
 
 
 PLUGIN = AgentFramework()

@@ -9,20 +9,25 @@ import asyncio
 import gc
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from harness.adapters.agent_framework import owners
+from harness.adapters.agent_framework.endnotes import note_references, note_storage
 from harness.adapters.agent_framework.observe import forget_loop
+from harness.adapters.agent_framework.releases import new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.model.errors import UsageError
-from harness.runtime.attempt import set_attempt
+from harness.runtime.attempt import attempt, set_attempt
 from harness.runtime.faults import Countdown, Fate, Moments, crash
-from harness.runtime.identity import descends_from, path_of
+from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
+from harness.runtime.ops import Op
 from harness.runtime.shapes import SHAPES
 from harness.runtime.waits import live_tasks
 
 # What a search may do to a run and to what follows it; each word switches some choices on.
-FAULTS = ("cancel", "crash", "storage", "stream", "resume")
+FAULTS = ("cancel", "crash", "storage", "stream", "resume", "hang")
 _AT_MOMENTS = {"cancel": ("cancelled", "cancelled twice"), "crash": ("crashed",)}
 _AT_EVENTS = {"stream": ("closed", "dropped")}
 _GAPS = {"1 moment later": 1, "2 moments later": 2, "4 moments later": 4, "8 moments later": 8}
@@ -33,9 +38,10 @@ class Run:
     """One run of a workflow, and how it ended.
 
     number: 0 for the first run of the execution. checkpoint: the id that it resumed from, or None.
-    resumes: the run that it continues, or None. ending: ``returned``, ``failed``, ``cancelled``, ``crashed``,
-    ``closed`` or ``dropped``. outputs: what it returned; empty when it did not. error: what it raised, or None.
-    requests: ids of what it asked a human. events: what its consumer saw, when it was streamed.
+    resumes: the run that it continues, or None. twin: another instance resumes the same at once.
+    ending: ``returned``, ``failed``, ``cancelled``, ``crashed``, ``closed`` or ``dropped``. outputs: what it
+    returned; empty when it did not. error: what it raised, or None. requests: ids of what it asked a human.
+    events: what its consumer saw, when it was streamed.
     """
 
     number: int
@@ -45,6 +51,7 @@ class Run:
     resumes: Run | None = None
     instance: Any = None
     from_latest: bool = True
+    twin: bool = False
     ending: str = ""
     outputs: list[Any] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
@@ -60,8 +67,10 @@ class Run:
 class Durable:
     """Runs workflows on the storage of this execution, and resumes them as another process would."""
 
-    def __init__(self, storage: Any, *, shapes: bool = True, faults: Collection[str] = ()) -> None:
-        """faults: of FAULTS; the search may then let them happen."""
+    def __init__(
+        self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> None:
+        """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
         if wrong := sorted(set(faults) - set(FAULTS)):
             raise UsageError(f"unknown fault {wrong[0]!r} (known: {', '.join(FAULTS)})")
         loop = asyncio.get_running_loop()
@@ -69,8 +78,17 @@ class Durable:
         if shapes and isinstance(loop, ControlledLoop):
             names = tuple(SHAPES)
             shape = names[loop.choose("shape", names, subject="save", interesting=True)]
-        self.storage = ControlledStorage(storage, shape=shape, faults="storage" in faults)
+        self.storage = ControlledStorage(
+            storage,
+            shape=shape,
+            faults="storage" in faults,
+            on_hang=self._hung if "hang" in faults else None,
+            notes=notes,
+        )
         self.runs: list[Run] = []
+        self._notes = tuple(notes)
+        self._instances: list[Any] = []
+        self._tasks: list[asyncio.Task[Any]] = []  # of the runs that have a task of their own
         self._faults = tuple(fault for fault in FAULTS if fault in faults)
 
     async def run(self, workflow: Any, message: Any, *, instance: Any = None, stream: bool = False) -> Run:
@@ -100,11 +118,20 @@ class Durable:
         if where == "two instances":
             instances.append(build(run.workflow))
         resumed = [
-            Run(len(self.runs) + index, run.workflow, run.message, checkpoint, run, made, place == "latest")
+            Run(
+                len(self.runs) + index,
+                run.workflow,
+                run.message,
+                checkpoint,
+                run,
+                made,
+                from_latest=place == "latest",
+                twin=len(instances) > 1,
+            )
             for index, made in enumerate(instances)
         ]
         start: dict[str, Any] = {"message": run.message} if checkpoint is None else {"checkpoint_id": checkpoint}
-        if responses is not None:
+        if responses is not None and checkpoint is not None:
             start["responses"] = responses
         if len(resumed) == 1:
             return await self._go(resumed[0], start, stream=stream)
@@ -116,11 +143,37 @@ class Durable:
         """Wait until everything else has nothing left to do."""
         loop = asyncio.get_running_loop()
         if isinstance(loop, ControlledLoop):
-            future = loop.park("quiet")
-            loop.parked[-1].rank = max(loop.parked[-1].rank, 9)
+            future: asyncio.Future[None] = loop.create_future()
+            op = Op(loop, "quiet", kind="point", deliver=lambda _: _finish(future), target=future)
+            op.rank = 9
+            loop.parked.append(op)  # no choice: let in early, it would come before all is quiet
             await future
+            loop.note("quiet", "", run=attempt())
         else:
             await asyncio.sleep(0.1)
+
+    async def finish(self) -> None:
+        """Note what the oracles asked for when the program is over; in default order, so that nothing is searched."""
+        loop = asyncio.get_running_loop()
+        if not self._notes or not isinstance(loop, ControlledLoop):
+            return
+        loop.scheduler = None
+        await self.quiet()
+        if {"storage", "contents"} & set(self._notes):
+            await note_storage(loop, self.storage, names=list(dict.fromkeys(run.name for run in self.runs)))
+        if "reference" in self._notes:
+            await note_references(loop, [(run.message, partial(build, run.workflow)) for run in self.runs])
+
+    def _hung(self, loop: ControlledLoop) -> None:
+        """Cancel the runs when nothing else can happen: what somebody does who waits for a save that never ends."""
+
+        def cancel(_op: Op) -> None:
+            for task in self._tasks:
+                loop.call_soon(task.cancel)
+
+        op = Op(loop, "patience", kind="point", deliver=cancel, target=loop.create_future())
+        op.rank = 8
+        loop.parked.append(op)  # no choice: it is no deviation that patience ends
 
     def _chosen(self, subject: str, options: tuple[str, ...], run: Run) -> str:
         loop = asyncio.get_running_loop()
@@ -144,25 +197,29 @@ class Durable:
             self.runs.append(run)
         loop = asyncio.get_running_loop()
         set_attempt(run.number)
-        resumes = None if run.resumes is None else run.resumes.number
+        if not any(run.instance is known for known in self._instances):
+            self._instances.append(run.instance)
         _note(
             "run.started",
             run,
             checkpoint=run.checkpoint,
-            resumes=resumes,
+            resumes=None if run.resumes is None else run.resumes.number,
             latest=run.from_latest,
+            twin=run.twin,
             message=repr(run.message),
+            instance=next(index for index, known in enumerate(self._instances) if run.instance is known),
+            answers=sorted(start.get("responses", ())),
         )
         if not isinstance(loop, ControlledLoop):
             await self._consume(run, start, stream=stream)
             return run
         kinds = [kind for fault in self._faults for kind in _AT_MOMENTS.get(fault, ())]
-        if kinds:
+        if kinds or "hang" in self._faults:
             await self._go_with_fate(loop, run, start, stream=stream, kinds=kinds)
         else:
-            first = len(loop.births)
+            owned = owners.begin(loop, run.number, root=getattr(asyncio.current_task(), "number", -1), own=False)
             await self._consume(run, start, stream=stream)
-            _note_end(loop, run, root=getattr(asyncio.current_task(), "number", -1), first=first)
+            _note_end(loop, run, owned)
         return run
 
     async def _go_with_fate(
@@ -175,18 +232,20 @@ class Durable:
         coro.__name__ = "run"
         task = loop.create_task(coro)
         task.add_done_callback(lambda _: _finish(over))
+        owned = owners.begin(loop, run.number, root=task.number, own=True)
+        self._tasks.append(task)
         fate.begin(_strike(loop, run, fate, task=task, over=over))
-        first = task.number + 1
         try:
             await over
         finally:
             fate.end()
+            self._tasks.remove(task)
         if run.ending != "crashed":
             if task.cancelled():
                 run.ending = "cancelled"
             elif task.exception() is not None:
                 raise task.exception()  # of the harness itself: the run's own errors are data
-            _note_end(loop, run, root=task.number, first=first)
+            _note_end(loop, run, owned)
 
     async def _consume(self, run: Run, start: dict[str, Any], *, stream: bool) -> None:
         """Run to an ending of the program's own, or until the consumer leaves the stream."""
@@ -245,7 +304,7 @@ def build(workflow: Any) -> Any:
     if callable(maker):
         return maker()
     if callable(getattr(workflow, "run", None)):
-        return workflow  # before agent-framework 1.20 a decorated function was the only instance
+        return new_instance(workflow)
     made = workflow() if callable(workflow) else None
     if callable(getattr(made, "run", None)):
         return made
@@ -290,15 +349,13 @@ def _finish(over: asyncio.Future[None]) -> None:
         over.set_result(None)
 
 
-def _note_end(loop: ControlledLoop, run: Run, *, root: int, first: int) -> None:
+def _note_end(loop: ControlledLoop, run: Run, owned: owners.Ownership) -> None:
     """Note how a run ended, and which of its tasks are still alive."""
-    left = [
-        path_of(loop, task)
-        for task in live_tasks(loop)
-        if getattr(task, "number", -1) >= first and descends_from(loop, task, root)
-    ]
+    owned.last = len(loop.births)
+    left = [path_of(loop, task) for task in live_tasks(loop) if owners.owner_of(loop, task) == run.number]
     error = None if run.error is None else repr(run.error)
-    _note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), left=left)
+    values = [repr(output) for output in run.outputs]
+    _note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), values=values, left=left)
 
 
 def _note(kind: str, run: Run, **data: Any) -> None:

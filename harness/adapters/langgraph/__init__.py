@@ -39,7 +39,7 @@ class LangGraph:
         apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
         return apply()
 
-    def observe(self) -> AbstractContextManager[None]:
+    def observe(self, _notes: Collection[str] = ()) -> AbstractContextManager[None]:
         """Return a context manager under which graphs write to the loop's journal."""
         return observed()
 
@@ -47,9 +47,11 @@ class LangGraph:
         """Return what may happen to a run when it is switched on."""
         return FAULTS
 
-    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = ()) -> Durable:
+    def durable(
+        self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> Durable:
         """Return what a program runs and resumes graphs with."""
-        return Durable(storage, shapes=shapes, faults=faults)
+        return Durable(storage, shapes=shapes, faults=faults, notes=notes)
 
 
 PLUGIN = LangGraph()

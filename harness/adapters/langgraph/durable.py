@@ -26,8 +26,12 @@ DURABILITIES = ("sync", "async", "exit")
 class Durable:
     """Runs graphs on the checkpointer of this execution, and resumes them as another process would."""
 
-    def __init__(self, storage: Any, *, shapes: bool = True, faults: Collection[str] = ()) -> None:
-        """faults: of FAULTS; the search may then let them happen."""
+    def __init__(
+        self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> None:
+        """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
+        if notes:
+            raise UsageError(f"the LangGraph adapter cannot note {', '.join(sorted(notes))} for the oracles")
         loop = asyncio.get_running_loop()
         shape = "as-is"
         if shapes and isinstance(loop, ControlledLoop):
@@ -79,7 +83,7 @@ class Durable:
         resumed = []
         for index, instance in enumerate(instances):
             again = Run(len(self.runs) + index, run.name, run.program, run.message, checkpoint, run, instance)
-            again.from_latest = chosen.place == "latest"
+            again.from_latest, again.twin = chosen.place == "latest", len(instances) > 1
             again.notes.update(run.notes, config=config, stream=stream)
             again.notes["input"] = run.message if checkpoint is None else None if answer is None else Command(resume=answer)
             resumed.append(again)
@@ -91,6 +95,9 @@ class Durable:
     async def quiet(self) -> None:
         """Wait until everything else has nothing left to do."""
         await quiet()
+
+    async def finish(self) -> None:
+        """Note what the oracles asked for when the program is over: nothing, so far."""
 
     async def _connect(self) -> None:
         """Connect as a process does when it starts, unless the one that lives has."""

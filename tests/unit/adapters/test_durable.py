@@ -140,7 +140,7 @@ def test_a_save_fails_before_or_after_its_commit():
         assert run.ending in ("returned", "failed")
 
     options = [option for option, _ in executions(target_of(program, faults=["storage"]))]
-    assert options[:2] == ["save#1: raises before commit", "save#1: raises after commit"]
+    assert options[:2] == ["flow/save#1: raises before commit", "flow/save#1: raises after commit"]
 
 
 def test_the_search_finds_a_fault_and_names_it():
@@ -153,6 +153,20 @@ def test_the_search_finds_a_fault_and_names_it():
     target = target_of(program, faults=["cancel"])
     found = search(target, phases=make_phases(rung=target.rung), budget=50).counterexample
     assert [decision.option for decision in found.execution.schedule.decisions] == ["run 0: cancelled at moment 1"]
+
+
+@pytest.mark.slow
+def test_hypothesis_meets_the_same_moments_in_every_example():
+    """What one execution teaches of the next one's moments does not reach the draws."""
+
+    async def program(durable):
+        run = await durable.run(flow, 7)
+        await durable.resume(run)
+
+    target = target_of(program, faults=["cancel", "stream", "resume"])
+    for seed in range(4):
+        phases = make_phases("hypothesis", rung=target.rung, seed=seed)
+        assert search(target, phases=phases, budget=100).verdict == "none-found"
 
 
 def test_what_is_no_workflow_is_refused_in_one_line():
