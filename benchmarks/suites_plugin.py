@@ -2,8 +2,9 @@
 
 Owns the injection and the log of outcomes; must not know which suite it runs.
 
-Loaded with ``-p suites_plugin``. Environment: SUITES_MODE ``stock``, ``default`` or ``exact``; SUITES_SCHEDULE, the
-ordinal of the schedule; SUITES_EVENTS, a file of one JSON object per line; SUITES_SKIP, a JSON list of tests.
+Loaded with ``-p suites_plugin``. Environment: SUITES_MODE ``stock``, ``default``, ``exact`` or ``paused``;
+SUITES_SCHEDULE, the ordinal of the schedule; SUITES_EVENTS, a file of one JSON object per line; SUITES_SKIP, a JSON
+list of tests.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import json
 import os
 import random
+import threading
 import time
 import zlib
 from collections.abc import Callable
@@ -25,6 +27,40 @@ SCHEDULE = int(os.environ.get("SUITES_SCHEDULE", "0"))
 _OWNER = os.getpid()
 
 
+class PausedLoop(asyncio.SelectorEventLoop):
+    """The stock selector loop with its real clock, in a process that is held up now and then.
+
+    The loop's thread may lose the processor before any iteration, and so may another thread before it calls back: what
+    a busy machine does to a program, and so nothing that the program may rule out. A test that fails here and passes on
+    an idle machine depends on the machine's speed.
+    """
+
+    PAUSES_S = (0.002, 0.02, 0.12, 0.3)
+    BUDGET_S = 4.0
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+        self._odds = source.choice((0.05, 0.2, 0.5))
+        self._left_s = self.BUDGET_S
+        super().__init__()
+
+    def _pause(self) -> None:
+        pause_s = self._source.choice(self.PAUSES_S)
+        if self._source.random() < self._odds and pause_s <= self._left_s:
+            self._left_s -= pause_s
+            time.sleep(pause_s)
+
+    def _run_once(self) -> None:
+        self._pause()
+        super()._run_once()  # type: ignore[misc]
+
+    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
+        """Schedule from any thread, after a pause when it is another one."""
+        if self._thread_id not in (None, threading.get_ident()):  # type: ignore[attr-defined]
+            self._pause()
+        return super().call_soon_threadsafe(callback, *args, context=context)
+
+
 class Injection:
     """Makes the loops of a suite and counts how often one of them runs.
 
@@ -36,7 +72,7 @@ class Injection:
         self.runs = 0
         self.test = ""
         self.loops_of_test = 0
-        self.make = {"stock": self._stock, "default": self._default, "exact": self._exact}[MODE]
+        self.make = {"stock": self._stock, "default": self._default, "exact": self._exact, "paused": self._paused}[MODE]
 
     def __call__(self) -> asyncio.AbstractEventLoop:
         return self.make()
@@ -58,10 +94,16 @@ class Injection:
         from harness.schedulers import ranks, uniform
 
         plugin = (ranks, uniform)[SCHEDULE % 2].PLUGIN
+        settings = LoopSettings(allow_real_io=True, rung=Rung.EXACT, discipline=plugin.discipline)
+        return self._counted(ControlledLoop)(plugin.make(self._source()), settings=settings)
+
+    def _paused(self) -> asyncio.AbstractEventLoop:
+        return self._counted(PausedLoop)(self._source())
+
+    def _source(self) -> random.Random:
         seed = zlib.crc32(f"{self.test} {SCHEDULE} {self.loops_of_test}".encode())
         self.loops_of_test += 1
-        settings = LoopSettings(allow_real_io=True, rung=Rung.EXACT, discipline=plugin.discipline)
-        return self._counted(ControlledLoop)(plugin.make(random.Random(seed)), settings=settings)
+        return random.Random(seed)
 
     def _counted(self, loop_class: type) -> Callable[..., asyncio.AbstractEventLoop]:
         """Return a factory of ``loop_class`` whose loops are counted each time they start to run."""

@@ -25,6 +25,7 @@ from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target
+from harness.commands.catalogue import catalogue
 from harness.commands.grade import grade_command
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
@@ -60,9 +61,14 @@ def app() -> None:
 
 @app.command("list")
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where scenarios are.")
+@click.option("--catalogue", "known_bugs", is_flag=True, help="The table of known bugs: as `harness catalogue`.")
 @json_option
-def list_command(folder: Path, as_json: bool) -> None:
+@click.pass_context
+def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json: bool) -> None:
     """List the scenarios of a folder: name, storages, affected range, promise."""
+    if known_bugs:
+        context.invoke(catalogue, folder=folder, as_json=as_json)
+        return
     if not folder.is_dir():
         raise UsageError(f"no such folder: {folder}")
     rows: list[tuple[Scenario, Path]] = []
@@ -218,6 +224,7 @@ def replay(
     return FOUND if broken else 0
 
 
+app.add_command(catalogue)
 app.add_command(versions)
 app.add_command(grade_command)
 

@@ -1,7 +1,7 @@
 """microsoft/agent-framework #7859, PR #8306: state of a failed superstep reaches the next run.
 
 An executor writes to the workflow's state and fails. What it wrote stays pending on the instance, and the next run
-commits it with its first superstep. Fixed in 1.22.
+commits it with its first superstep. Since 1.2.2, when a run stopped clearing the state of its instance; fixed in 1.22.
 """
 
 from agent_framework import Executor, WorkflowBuilder, WorkflowContext, handler
@@ -42,7 +42,7 @@ def order_flow():
     "issue_7859",
     storages=["memory"],
     reference="microsoft/agent-framework #7859",
-    affected=">=1.10,<1.22",
+    affected=">=1.2.2,<1.22",
     oracles=("run-isolation",),
     budget=100,
 )

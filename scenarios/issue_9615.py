@@ -36,7 +36,7 @@ async def order_flow(order: int) -> list[str]:
     "issue_9615",
     storages=["memory", "file", "remote", "sqlite"],
     reference="microsoft/agent-framework #9615",
-    affected=">=1.22,<1.24",
+    affected=">=1.2,<1.24",
     breaks_on=("remote", "sqlite"),
 )
 async def issue_9615(durable):

@@ -113,8 +113,10 @@ class Environments:
         """
         wanted = str(_version(version))
         folder = self._root / self._name(wanted)
-        if folder.is_dir():
-            return Environment(self._package, wanted, folder, made=False)
+        kept = Environment(self._package, wanted, folder, made=False)
+        if kept.python.exists():
+            return kept
+        shutil.rmtree(folder, ignore_errors=True)  # the interpreter that it was made with is gone
         tell(f"making an environment with {self._package} {wanted}")
         with self._half_made() as making:
             what = f"{self._package}=={wanted}"

@@ -21,7 +21,8 @@ from packaging.version import Version
 import harness
 from harness.adapters.loading import load_scenarios
 from harness.adapters.uv import Environment, Environments, default_cache
-from harness.model.errors import HarnessError, UsageError
+from harness.model.errors import UsageError
+from harness.model.scenario import Scenario
 from harness.search.bisect import Affected, bisect
 
 # Imports this harness and nothing else of the environment that runs this process.
@@ -94,9 +95,10 @@ def versions(
 
     The environments are made by uv and kept. What follows -- is passed on to `harness search`.
     """
-    stated_package, stated = _stated(scenario)
-    package = package or stated_package
-    environments = Environments(cache or default_cache(), package, extra=extra)
+    known = _known(scenario, needed=not package)
+    package = package or known[0].package
+    needs = [*extra, *(text for item in known for text in item.requires)]
+    environments = Environments(cache or default_cache(), package, extra=needs)
     chosen = _chosen(environments, releases)
     arguments = [scenario, "--json", "--no-database", *options]
     for name in storage:
@@ -115,7 +117,8 @@ def versions(
     affected: Affected | None = None
     if only_ends:
         ordered = sorted(chosen, key=Version)
-        likely = [version for version in ordered if stated and stated.contains(version, prereleases=True)]
+        ranges = [SpecifierSet(item.affected) for item in known if item.affected]
+        likely = [version for version in ordered if any(version in stated for stated in ranges)]
         affected = bisect(ordered, is_bad, likely=likely)
     else:
         for version in chosen:
@@ -214,15 +217,14 @@ def _chosen(environments: Environments, text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _stated(reference: str) -> tuple[str, SpecifierSet | None]:
-    """Return the package and the affected range of a scenario; it need not load in this environment."""
+def _known(reference: str, *, needed: bool) -> list[Scenario]:
+    """Return the scenarios, or nothing when they do not load in this environment and are not needed."""
     try:
-        found = load_scenarios(reference)
-    except HarnessError as error:
-        if "does not import" not in str(error):
+        return load_scenarios(reference)
+    except UsageError as error:
+        if needed or "does not import" not in str(error):
             raise
-        return "agent-framework-core", None
-    return found[0].package, SpecifierSet(found[0].affected) if found[0].affected else None
+        return []
 
 
 def _as_object(scenario: str, package: str, rows: Sequence[Row], affected: Affected | None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order"]
+ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order", "program"]
 
 # Options of a "hold" choice point, in this order: rank 0, rank 1, and the early arrival.
 IN_TURN, HOLD, EARLY = 0, 1, 2
@@ -19,7 +19,8 @@ class ChoicePoint(NamedTuple):
 
     kind: what is decided. ``arrival``: which op is delivered next; ``hold``: the rank of an op that was
     just parked; ``lane``: which task runs its next turn; ``shape``: how a storage waits; ``fault``:
-    whether a failure is injected; ``order``: how sets of tasks iterate.
+    whether a failure is injected; ``order``: how sets of tasks iterate;
+    ``program``: what a generated program looks like.
     enabled: the options, default first; each has a stable ``str()`` that names it.
     index: how many choices this execution made before.
     now_s: virtual seconds since the execution began.

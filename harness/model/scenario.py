@@ -28,7 +28,7 @@ class Scenario:
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
     requires: distributions that it imports besides, such as ``langgraph>=1.2``; without them it is skipped.
     clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
-    budget: executions per storage.
+    budget: executions per storage. requires: what it imports besides ``package``, as requirements.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Scenario:
     clock: str = "increasing"
     without: Mapping[str, str] = field(default_factory=dict)
     budget: int = 500
+    requires: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -14,9 +14,11 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import EARLY, HOLD
+from harness.model.errors import UncontrolledError
 from harness.model.rung import Rung
 from harness.runtime import external
 from harness.runtime.ops import NO_MORE, ControlledTimer, Op
+from harness.runtime.waits import describe_waits
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -121,7 +123,6 @@ def arrive_by_rank(loop: ControlledLoop) -> None:
         return
     ready: Any = loop._ready  # type: ignore[attr-defined]
     while not ready:
-        loop.note_quiet()
         if not deliver_next(loop):
             return
 
@@ -155,6 +156,7 @@ def deliver_next(loop: ControlledLoop) -> bool:
     free = enabled_ops(loop)
     op = min(free, key=lambda op: op.rank) if free else None
     if op is not None and op.rank == 0:
+        loop.note_quiet()
         deliver_op(loop, op)
         if op.kind == "arrival":
             deliver_rest(loop)
@@ -162,7 +164,9 @@ def deliver_next(loop: ControlledLoop) -> bool:
     timer = next_timer(loop)
     if timer is None and op is None:
         return False
-    if timer is None or (op is not None and op.rank <= timer.rank):
+    if timer is not None or (op is not None and op.kind != "turn"):
+        loop.note_quiet()  # a turn that is held and let go is no pause: its task may be polling
+    if timer is None or (op is not None and (op.rank, op.number) < (timer.rank, timer.number)):
         assert op is not None
         deliver_op(loop, op)
         return True
@@ -283,8 +287,6 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
         loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
-    if op.kind == "turn":
-        loop.needs(Rung.RELAXED)
     op.deliver(op)
 
 
@@ -469,14 +471,15 @@ def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:
         park_handle(loop, handle, name=kind)
     if loop.uncontrolled is not None:
         error, loop.uncontrolled = loop.uncontrolled, None
-        raise error
+        raise UncontrolledError(f"{error}\n{describe_waits(loop)}") from None
     return len(loop.parked) > before
 
 
 def collect_files(loop: ControlledLoop, events: Any) -> None:
     """Park the callbacks of files that are ready, each once; read the loop's own pipe at once."""
     ready: Any = loop._ready  # type: ignore[attr-defined]
-    own = [event for event in events if event[0].fileobj is loop._ssock]
+    pipe = loop._ssock.fileno()
+    own = [event for event in events if event[0].fd == pipe]
     if own:
         loop._read_from_self()  # type: ignore[attr-defined]
     waiting = {op.target for op in loop.parked if op.kind == "arrival"}

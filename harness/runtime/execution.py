@@ -28,6 +28,7 @@ from harness.runtime.waits import live_tasks
 Program = Callable[[], Coroutine[Any, Any, Any]]
 
 DEFAULT_TURN_LIMIT = 50_000
+_SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
 # What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
 # abandoned by name.
 CLEANUP_TURNS = 1_000
@@ -99,7 +100,7 @@ def execute(
             if execution.abandoned or execution.ending.kind != "returned":
                 gc.collect()
         return execution
-    settings = settings or LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+    settings = settings or _SETTINGS
     entropy.reseed()
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()

@@ -89,7 +89,6 @@ def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
         return
     for op in [op for op in loop.parked if op.kind == "turn" and op.target._args[:1] == args[:1]]:
         loop.parked.remove(op)
-        loop.needs(Rung.RELAXED)
         if not op.target._cancelled:
             run_turn(loop, op.target, op.owner)
 
@@ -156,6 +155,7 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     op.owner = task
     op.rank = 1
     loop.parked.append(op)
+    loop.needs(Rung.RELAXED)  # here, because an execution may end before the turn comes
     if loop.tracing:
         op.site = current_line(task)
         loop.record(str(lane), "held", op.site)

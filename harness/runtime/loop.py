@@ -296,6 +296,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- the iteration ---------------------------------------------------------------------------
 
     def _run_once(self) -> None:
+        if "time" in self.__dict__ and self._run_by_their_clock():
+            return
         self.iteration += 1
         ready = self._ready  # type: ignore[attr-defined]
         if not ready or self.parked or self._scheduled or self.foreign or self._outside or self.countdowns:  # type: ignore[attr-defined]
@@ -316,6 +318,26 @@ class ControlledLoop(asyncio.SelectorEventLoop):
                 self.turn += 1
                 handle._run()
         handle = None  # a callback's error must not keep its own frame alive
+
+    def _run_by_their_clock(self) -> bool:
+        """Run one iteration of stock asyncio for a program that put a clock of its own in place of ours.
+
+        It winds that clock by hand or in ``_selector.select`` (aiotools.VirtualClock), so it decides about time, and
+        nothing is left to choose. Returns False, having done nothing, when there is nothing that its clock could bring.
+        """
+        ready = self._ready  # type: ignore[attr-defined]
+        ready.extend(self.foreign)
+        self.foreign.clear()
+        for op in list(self.parked):
+            arrivals.deliver_op(self, op)
+        if not ready and not self._scheduled:  # type: ignore[attr-defined]
+            return False
+        self.iteration += 1
+        self.turn += len(ready)
+        if 0 < self.settings.turn_limit < self.turn:
+            raise TurnLimitError(f"no end after {self.settings.turn_limit} turns\n{describe_waits(self)}")
+        super()._run_once()  # type: ignore[misc]
+        return True
 
     def quiet(self) -> None:
         """Act on a loop that has nothing to run, nothing parked and no timer: wait outside or give up."""

@@ -6,6 +6,7 @@ Owns the reading of other threads' stacks; must not know the loop that waits for
 from __future__ import annotations
 
 import dis
+import gc
 import queue
 import sys
 import threading
@@ -72,17 +73,38 @@ def is_idle(thread: threading.Thread, frame: FrameType | None) -> bool:
         return False
     if frame.f_code is _POOL_WORKER:
         # A worker holds the job in this local from taking it to having called back.
-        return frame.f_locals.get("work_item") is None
+        return locals_of(frame).get("work_item") is None
     if waits_on_simple_queue(frame):
         return True
     caller = frame.f_back
     if frame.f_code is not _CONDITION_WAIT or caller is None or caller.f_code not in (_QUEUE_GET, _FUTURE_RESULT):
         return False
-    given = caller.f_locals
+    given = locals_of(caller)
     waited_for: Any = given["self"]
     if given["timeout"] is not None:
         return False
     return not (waited_for._qsize() if caller.f_code is _QUEUE_GET else waited_for._state == "FINISHED")
+
+
+def locals_of(frame: FrameType) -> dict[str, Any]:
+    """Return the local variables of a frame that another thread runs.
+
+    Until 3.12 ``f_locals`` is a dictionary that CPython fills from the frame without looking whether the frame is still
+    there (frameobject.c, _PyFrame_FastToLocalsWithError). A collection, or the end of the last value of a variable,
+    lets the other thread run in between, and the process crashes. So nothing is collected, and nothing is left in the
+    dictionary whose end could come while it is filled the next time.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        shared: Any = frame.f_locals
+        found = dict(shared)
+        if sys.version_info < (3, 13):
+            shared.clear()
+        return found
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def waits_on_simple_queue(frame: FrameType) -> bool:
@@ -91,7 +113,7 @@ def waits_on_simple_queue(frame: FrameType) -> bool:
     if place not in _paths:
         _paths[place] = queue_path(*place)
     name, *attributes = _paths[place] or ("",)
-    found: Any = frame.f_locals.get(name)
+    found: Any = locals_of(frame).get(name)
     for attribute in attributes:
         found = getattr(found, "__dict__", {}).get(attribute)
     return isinstance(found, queue.SimpleQueue) and found.empty()

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model.choice import Scheduler
-from harness.model.outcome import Execution, Violation, first_difference
+from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
+from harness.search.determinism import execute_twice, uncontrolled
 from harness.search.readable import in_readable_form
-from harness.search.recording import Labelled, Planned
+from harness.search.recording import Labelled
 from harness.search.result import Counterexample, SearchResult
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
@@ -99,7 +100,7 @@ def search(
         trial = Trial(runner, budget=budget, progress=progress)
         try:
             found = _look(trial, phases)
-            counterexample = None if found is None else _confirm(trial, found)
+            counterexample = _check_passing(trial) if found is None else _confirm(trial, found)
         except KeyboardInterrupt:
             return SearchResult("unfinished", trial.executions, real_time() - began, interrupted=True)
     seconds = real_time() - began
@@ -140,13 +141,11 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     trial.phase = "shrinking"
     plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
     labels = Labelled(plan)
-    first, second = (
-        trial.runner.run(scheduler, tracing=True, discipline=failure.discipline, rung=failure.rung)
-        for scheduler in (labels, Planned(plan))
+    first, second, difference = execute_twice(
+        trial.runner, plan, discipline=failure.discipline, rung=failure.rung, recorder=labels
     )
     trial.executions += 2
-    difference = first_difference(first.trace, second.trace)
-    stable = difference is None and bool(first.violations)
+    stable = not difference and bool(first.violations)
     violation = (first.violations or second.violations or (_vanished(first),))[0]
     return Counterexample(
         execution=first,
@@ -154,8 +153,26 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_after=trial.found_after,
         found_by=phase,
         replays=stable,
-        difference="" if difference is None else f"{difference[0]} | {difference[1]}",
+        difference=difference,
         text=in_readable_form(first.schedule.decisions, labels.names) if failure.discipline == "ranks" else "",
+    )
+
+
+def _check_passing(trial: Trial) -> Counterexample | None:
+    """Execute the default schedule of a program that passes twice; None when both executions are the same."""
+    if trial.found_after or not trial.executions:
+        return None
+    first, _, difference = execute_twice(trial.runner)
+    trial.executions += 2
+    if not difference:
+        return None
+    return Counterexample(
+        execution=first,
+        violation=uncontrolled(first, difference),
+        found_after=trial.executions,
+        found_by="determinism",
+        replays=False,
+        difference=difference,
     )
 
 

@@ -14,7 +14,7 @@ from harness.search.portfolio import Failure, Trial
 from harness.search.recording import Planned, Seen
 
 # Which kind of single deviation is tried first; a hold of a storage operation before anything else.
-_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3}
+_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3, "program": 2}
 
 
 class Sweep:
@@ -60,7 +60,7 @@ class Sweep:
 def _opens_choices(plan: tuple[tuple[int, int], ...], seen: list[Seen]) -> bool:
     """Return whether deviations are tried on top of ``plan``: it is empty, or all shapes and faults."""
     kinds = {point.index: point.kind for point in seen}
-    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault") for index, _ in plan)
+    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault", "program") for index, _ in plan)
 
 
 def _deviations(

@@ -78,7 +78,9 @@ class Writer:
         if self.outside:
             kinds += OUTSIDE
         if depth < 3:
-            kinds += NESTED if not self.portable else [kind for kind in NESTED if kind not in VERSIONED]
+            kinds += NESTED
+        if self.portable:
+            kinds = [kind for kind in kinds if kind not in VERSIONED]
         if not self.durations:
             kinds = [kind for kind in kinds if kind not in TIMED]
         if self.in_generator:
@@ -168,8 +170,9 @@ NESTED = (
     *("spawn", "spawn", "spawn", "gather", "as_completed", "group", "wait", "timeout", "timeout", "wait_for", "lock"),
     *("lock", "semaphore", "shield", "generator", "guard", "guard"),
 )
-# Statements whose turns the standard library spends differently from one version of Python to the next.
-VERSIONED = ("as_completed", "group", "wait_for", "timeout", "lock", "semaphore", "gather")
+# What the standard library does differently from one version of Python to the next: how many turns it takes, and
+# since 3.13 a cancelled Condition.wait() passes its notification on.
+VERSIONED = ("cond_wait", "as_completed", "group", "wait_for", "timeout", "lock", "semaphore", "gather")
 KEYED = ("set", "clear", "wait_event", "get", "notify", "notify_all", "cond_wait", "await_future", "context")
 TIMED = ("sleep", "twins", "call_later", "same_deadline", "same_delay", "timeout", "wait_for")
 WAITS = (asyncio.FIRST_COMPLETED, asyncio.FIRST_EXCEPTION, asyncio.ALL_COMPLETED)

@@ -27,6 +27,7 @@ from soundness.programs import Program, Seen
 WAKE_UP_S = 5e-5  # what a system takes to wake a process that sleeps in epoll
 ITERATION_S = 2e-6
 READ_S = 1e-8
+MAX_ITERATIONS = 5000
 
 # The thread of all jobs. It starts here, so that a controlled loop never takes it for one of a program's own.
 THREAD = ThreadPoolExecutor(1)
@@ -254,6 +255,8 @@ class StockLoop(asyncio.SelectorEventLoop):
         idle = timeout_s is None or timeout_s > 0 or all(map(is_void, self._ready))  # type: ignore[attr-defined]
         if timeout_s is None and not names:
             raise Deadlock
+        if self.iteration > MAX_ITERATIONS:
+            raise Illegal("nothing arrives any more")
         for name in names:
             self.complete(name, idle=idle)
         if self.iteration in self.script.clock:

@@ -197,4 +197,4 @@ def test_list_names_every_scenario():
     result = harness("list")
     assert result.returncode == 0
     assert "issue_9615 " in result.stdout
-    assert "agent-framework-core >=1.22,<1.24" in result.stdout
+    assert "agent-framework-core >=1.2,<1.24" in result.stdout

@@ -120,6 +120,30 @@ def test_an_environment_is_made_once_and_json_has_rows(run):
 
 
 @pytest.mark.slow
+def test_an_environment_without_its_interpreter_is_made_again(run):
+    """As when the Python that it was made with was removed."""
+    assert run("--versions", INSTALLED)[0] == 1
+    name = environments(run)[0]
+    (run.folder / "cache" / "environments" / name / "bin" / "python").unlink()
+    status, output, errors = run("--versions", INSTALLED)
+    assert (status, errors) == (1, "")
+    assert "violation (1)" in output
+    assert environments(run) == [name]
+
+
+@pytest.mark.slow
+def test_a_scenario_that_does_not_load_here_needs_a_package(run, tmp_path):
+    """Which one to vary is unknown then; with --package it is an error of each release that cannot load it."""
+    file = tmp_path / "elsewhere.py"
+    file.write_text("import no_such_module\n")
+    expected = f"{file} does not import: ModuleNotFoundError: No module named 'no_such_module' (line 1)"
+    assert run("--versions", INSTALLED, scenario=str(file)) == (2, "", f"harness: {expected}\n")
+    status, output, errors = run("--versions", INSTALLED, "--package", "agent-framework-core", scenario=str(file))
+    assert (status, errors) == (2, "")
+    assert output.splitlines()[1].split(maxsplit=1) == [INSTALLED, f"error: {expected}"]
+
+
+@pytest.mark.slow
 def test_bisect_asks_uv_for_the_releases(run):
     """Those between the two ends; what cannot run is not affected."""
     status, output, errors = run("--versions", f"1.22.0..{INSTALLED}", "--bisect")

@@ -15,7 +15,7 @@ from typing import Any
 from harness.adapters.agent_framework import owners
 from harness.adapters.agent_framework.endnotes import note_references, note_storage
 from harness.adapters.agent_framework.observe import forget_loop
-from harness.adapters.agent_framework.releases import new_instance
+from harness.adapters.agent_framework.releases import can_close_streams, new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt, set_attempt
@@ -252,6 +252,8 @@ class Durable:
         loop = asyncio.get_running_loop()
         leave: tuple[str, int] | None = None
         kinds = [kind for fault in self._faults for kind in _AT_EVENTS.get(fault, ())]
+        if not can_close_streams():
+            kinds = [kind for kind in kinds if kind != "closed"]
         if kinds and isinstance(loop, ControlledLoop):
             name = f"stream of run {run.number}"
             options = Moments(kinds, loop.memory.get(name, 40))

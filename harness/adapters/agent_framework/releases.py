@@ -9,7 +9,7 @@ import importlib
 from types import SimpleNamespace
 from typing import Any
 
-from harness.model.errors import UsageError
+from agent_framework import ResponseStream
 
 
 class _NoRunContext:
@@ -53,16 +53,18 @@ FunctionalWorkflow: Any = functional.FunctionalWorkflow
 
 
 def new_instance(workflow: Any) -> Any:
-    """Return a new instance of a workflow that runs; raises UsageError when its release cannot make one.
+    """Return a new instance of a functional workflow that runs; any other that runs is used as it is.
 
     Before 1.14 a function under ``@workflow`` is itself the only instance, with the state of its runs.
     """
     if isinstance(workflow, FunctionalWorkflow):
         return type(workflow)(workflow._func, name=workflow.name, description=workflow.description)
-    raise UsageError(
-        f"{type(workflow).__name__} {getattr(workflow, 'name', '')!r} is one instance, whose state "
-        "would reach the next execution: pass a function that builds it"
-    )
+    return workflow
+
+
+def can_close_streams() -> bool:
+    """Return whether a consumer can close a stream, and not only drop it (since 1.20)."""
+    return hasattr(ResponseStream, "close")
 
 
 def has_task_sweep() -> bool:

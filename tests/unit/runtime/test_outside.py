@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 import aiosqlite
+import anyio
 import anyio.to_thread
 import pytest
 
@@ -272,7 +273,10 @@ def test_run_coroutine_threadsafe_works_from_a_real_thread():
 
     execution = run(program)
     assert execution.ending.value == 42
-    assert "deliver thread:run_coroutine_threadsafe.callback" in deliveries(execution)
+    assert [what for what in deliveries(execution) if "sleep" not in what] == [
+        "deliver thread:run_coroutine_threadsafe.callback",
+        "deliver thread:ControlledFuture.set_result",
+    ]
 
 
 def test_a_thread_that_is_older_than_the_loop_is_waited_for():
@@ -629,6 +633,23 @@ def test_a_callback_from_a_thread_is_refused_with_the_threads_line():
     ending = run(program, allow_real_io=False).ending
     assert ending.kind == "uncontrolled"
     assert re.match(rf"a callback from thread 'worker' at {HERE}:\d+: ", ending.detail)
+
+
+def test_a_library_that_reaches_outside_is_named_after_the_programs_line():
+    """The program's own line comes first; of a library's thread, what the program waits for is told."""
+
+    async def program():
+        await anyio.open_process(["true"])
+
+    detail = run(program, allow_real_io=False).ending.detail
+    assert re.search(rf" at {HERE}:\d+ \(through .*anyio.*:\d+\): the harness", detail), detail
+
+    async def other():
+        await anyio.to_thread.run_sync(len, "")
+
+    detail = run(other, allow_real_io=False).ending.detail
+    assert re.match(r"a callback from thread 'AnyIO worker thread' at .*anyio.*:\d+: ", detail), detail
+    assert "other waits for " in detail
 
 
 def test_a_thread_is_refused_before_a_timeout_that_waits_for_it():
