@@ -39,19 +39,7 @@ class _Queue:
             return function()
 
         job.__name__ = _name(function)
-        answer = park_job(self._loop, self, job, ())
-        answer.add_done_callback(lambda _: _hand_over(answer, future))
-
-
-def _hand_over(answer: asyncio.Future[Any], future: asyncio.Future[Any] | None) -> None:
-    """Complete the connection's own future, as its thread does with ``call_soon_threadsafe``."""
-    error = answer.exception()
-    if future is None or future.done():
-        return
-    if error is None:
-        future.set_result(answer.result())
-    else:
-        future.set_exception(error)
+        park_job(self._loop, self, job, (), future=future or self._loop.create_future())
 
 
 class _Thread:

@@ -107,7 +107,17 @@ class Durable:
         self.saver = self._control.take(connect() if callable(connect) else self.storage)
         setup = getattr(self.saver, "setup", None)
         if callable(setup):
-            await setup()
+            # In default order: nothing else runs yet, so there is nothing to search.
+            loop: Any = asyncio.get_running_loop()
+            scheduler = getattr(loop, "scheduler", None)
+            if scheduler is None:
+                await setup()
+                return
+            loop.scheduler = None
+            try:
+                await setup()
+            finally:
+                loop.scheduler = scheduler
 
     async def _checkpoint(self, thread: dict[str, str], place: str, pick: Any) -> str | None:
         config = {"configurable": dict(thread)}
