@@ -16,9 +16,9 @@ from langgraph.types import Command
 
 from harness.adapters.langgraph.saver import SaverControl
 from harness.adapters.runs import Leave, Run, Runs, note, quiet
+from harness.adapters.saves import Saves, choose_shape
 from harness.model.errors import UsageError
 from harness.runtime.loop import ControlledLoop
-from harness.runtime.shapes import SHAPES
 
 DURABILITIES = ("sync", "async", "exit")
 
@@ -32,13 +32,8 @@ class Durable:
         """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
         if notes:
             raise UsageError(f"the LangGraph adapter cannot note {', '.join(sorted(notes))} for the oracles")
-        loop = asyncio.get_running_loop()
-        shape = "as-is"
-        if shapes and isinstance(loop, ControlledLoop):
-            names = tuple(SHAPES)
-            shape = names[loop.choose("shape", names, subject="save", interesting=True)]
         self.storage = storage
-        self._control = SaverControl(shape=shape, faults="storage" in faults)
+        self._control = SaverControl(Saves(shape=choose_shape(shapes=shapes), faults="storage" in faults))
         self._runs = Runs(consume=self._consume, faults=faults, forget=self._forget)
         self.saver: Any = None  # of the process that lives now
         checkpoint_ids._last_v6_timestamp = None  # of the execution before, whose clock was another one

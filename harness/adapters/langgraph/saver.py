@@ -1,6 +1,6 @@
 """The checkpointer under control: every put passes separate control points.
 
-Owns the journal of puts and the await shape around their effect; must not know which checkpointer is inside.
+Owns what the journal keeps of a put; must not know which checkpointer is inside.
 """
 
 from __future__ import annotations
@@ -14,34 +14,22 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
 from harness.adapters.langgraph.observe import completed_calls
+from harness.adapters.saves import Saves
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import see_through
 from harness.runtime.loop import ControlledLoop
-from harness.runtime.shapes import SHAPES, Effect
-
-PUT_FAULTS = ("none", "raises before commit", "raises after commit")
-
-
-class StorageFault(RuntimeError):
-    """The failure of a put that the search injected."""
-
 
 class SaverControl:
     """Controls the two methods by which LangGraph saves, ``aput`` and ``aput_writes``, of one checkpointer.
 
-    A put is *called*, its *snapshot* is taken when the checkpointer's own put begins, it is *committed* when that
-    returns, and *acknowledged* when the caller goes on; or it is *cancelled* or *raised* in between. It says which
-    completed nodes it *covers*: a put of writes the one that wrote them, a checkpoint all that finished in its graph.
+    A put says which completed nodes it *covers*: a put of writes the one that wrote them, a checkpoint all that
+    finished in its graph.
     The methods are replaced on the instance, since LangGraph insists on a ``BaseCheckpointSaver``.
     """
 
-    def __init__(self, *, shape: str = "as-is", faults: bool = False) -> None:
-        """faults: let the search make a put fail before or after its commit."""
+    def __init__(self, saves: Saves) -> None:
         self.synchronous: set[int] = set()  # the runs whose durability is "sync"
-        self._shape = SHAPES[shape]
-        self._faults = faults
-        self._numbers = {"put": 0, "writes": 0}
+        self._saves = saves
 
     def take(self, saver: Any) -> Any:
         """Return ``saver``, controlled; raises UsageError for what is no checkpointer."""
@@ -59,52 +47,12 @@ class SaverControl:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Awaitable[Any]:
             loop = asyncio.get_running_loop()
-
-            async def run() -> Any:
-                return await method(*args, **kwargs)
-
-            if not isinstance(loop, ControlledLoop):
-                return self._shape(Effect(run), kind)
-            self._numbers[kind] += 1
-            name = f"{kind}#{self._numbers[kind]}"
-            data = self._put_data(loop, *args) if kind == "put" else _writes_data(loop, *args)
-            # Not a coroutine function: a put is called when LangGraph calls it, not when its task first runs.
-            loop.note("save.called", name, run=attempt(), **data)
-            return self._save(loop, name, Effect(run, needs_loop=needs_loop), data)
+            data: dict[str, Any] = {}
+            if isinstance(loop, ControlledLoop):
+                data = self._put_data(loop, *args) if kind == "put" else _writes_data(loop, *args)
+            return self._saves.save(kind, lambda: method(*args, **kwargs), data, needs_loop=needs_loop)
 
         return call
-
-    async def _save(self, loop: ControlledLoop, name: str, inner: Effect[Any], data: dict[str, Any]) -> Any:
-        run, committed, fault = attempt(), False, "none"
-        if self._faults:
-            fault = PUT_FAULTS[loop.choose("fault", PUT_FAULTS, subject=name, interesting=True)]
-
-        async def effect() -> Any:
-            nonlocal committed
-            if fault == "raises before commit":
-                raise StorageFault(f"{name} failed before its commit")
-            loop.note("save.snapshot", name, run=run, **data)
-            result = await inner.run()
-            committed = True
-            loop.note("save.committed", name, run=run, **data)
-            if fault == "raises after commit":
-                raise StorageFault(f"{name} failed after its commit")
-            return result
-
-        task = asyncio.current_task()
-        loop.interesting_tasks.add(task)
-        try:
-            result = await self._shape(Effect(effect, needs_loop=inner.needs_loop), name)
-        except asyncio.CancelledError:
-            loop.note("save.cancelled", name, run=run, committed=committed, **data)
-            raise
-        except Exception as error:
-            loop.note("save.raised", name, run=run, committed=committed, error=repr(error), **data)
-            raise
-        finally:
-            loop.interesting_tasks.discard(task)
-        loop.note("save.acknowledged", name, run=run, **data)
-        return result
 
     def _put_data(self, loop: ControlledLoop, config: Any, checkpoint: Any, metadata: Any, _versions: Any) -> Any:
         place = config["configurable"]
@@ -136,6 +84,3 @@ def _writes_data(loop: ControlledLoop, config: Any, writes: Any, task_id: str, _
         "channels": [write[0] for write in writes],
         "covers": [done.call for done in completed_calls(loop) if (done.run, done.task) == (attempt(), task_id)],
     }
-
-
-see_through(SaverControl._save.__code__, lambda coro: None if coro.cr_frame is None else coro.cr_frame.f_locals["name"])
