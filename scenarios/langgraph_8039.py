@@ -51,4 +51,5 @@ async def langgraph_8039(durable):
     """A node whose checkpoint was begun before the process died is restored by the resume."""
     run = await durable.run(order_graph, {"order": 7}, durability="sync")
     resumed = await durable.resume(run)
+    assert run.error is None, run.error
     assert resumed.error is None, resumed.error

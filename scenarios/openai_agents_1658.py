@@ -52,4 +52,5 @@ def order_agent() -> Any:
 async def openai_agents_1658(durable):
     """A tool that completed is in the session when the stream of its run has ended."""
     run = await durable.run(order_agent, "charge order 7", consumer=busy)
-    await durable.resume(run, "and now?")
+    resumed = await durable.resume(run, "and now?")
+    assert (run.ending, resumed.ending) == ("returned", "returned"), (run.error, resumed.error)

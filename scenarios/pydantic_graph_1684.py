@@ -50,4 +50,5 @@ async def pydantic_graph_1684(durable):
     """A snapshot in the history stays what it was when it was taken."""
     graph, start = countdown()
     run = await durable.run(graph, start, state=Counter(2), steps=1)
-    await durable.resume(run, steps=3)
+    resumed = await durable.resume(run, steps=3)
+    assert (run.ending, resumed.ending, resumed.outputs) == ("returned", "returned", [0]), (run.error, resumed.error)

@@ -149,6 +149,8 @@ def _note_snapshots(storage: Any) -> None:
 
     storage.snapshot_node, storage.snapshot_end = snapshot_node, snapshot_end
     storage.load_next, storage.record_run = noted_load_next, noted_record_run
+    # The types serve its JSON only, and pydantic knows no schema of the datetime class of a frozen clock.
+    storage.should_set_types = lambda: False
 
 
 def _note(kind: str, storage: Any, place: int, *, digest: str) -> None:
