@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from langgraph.constants import START
 from langgraph.errors import GraphBubbleUp
 from langgraph.pregel import _runner
 from langgraph.pregel._loop import AsyncPregelLoop, PregelLoop
@@ -91,8 +92,8 @@ def observed() -> Iterator[None]:
 
 def _note(kind: str, task: Any, **data: Any) -> None:
     loop = asyncio.get_running_loop()
-    if not isinstance(loop, ControlledLoop):
-        return
+    if not isinstance(loop, ControlledLoop) or task.name == START:
+        return  # START is a node of LangGraph's own, which writes the input
     call = call_of(task)
     loop.note(f"step.{kind}", task.name, run=attempt(), call=call, **data)
     if kind == "completed":

@@ -30,6 +30,7 @@ class SaverControl:
     def __init__(self, saves: Saves) -> None:
         self.synchronous: set[int] = set()  # the runs whose durability is "sync"
         self._saves = saves
+        self._acknowledged: set[str] = set()  # checkpoints, by id
 
     def take(self, saver: Any) -> Any:
         """Return ``saver``, controlled; raises UsageError for what is no checkpointer."""
@@ -49,10 +50,16 @@ class SaverControl:
             loop = asyncio.get_running_loop()
             data: dict[str, Any] = {}
             if isinstance(loop, ControlledLoop):
-                data = self._put_data(loop, *args) if kind == "put" else _writes_data(loop, *args)
-            return self._saves.save(kind, lambda: method(*args, **kwargs), data, needs_loop=needs_loop)
+                data = self._put_data(loop, *args) if kind == "put" else self._writes_data(loop, *args)
+            saving = self._saves.save(kind, lambda: method(*args, **kwargs), data, needs_loop=needs_loop)
+            return saving if kind == "writes" else self._acknowledge(saving, args[1]["id"])
 
         return call
+
+    async def _acknowledge(self, put: Awaitable[Any], checkpoint: str) -> Any:
+        result = await put
+        self._acknowledged.add(checkpoint)
+        return result
 
     def _put_data(self, loop: ControlledLoop, config: Any, checkpoint: Any, metadata: Any, _versions: Any) -> Any:
         place = config["configurable"]
@@ -74,13 +81,16 @@ class SaverControl:
             "supersedes": attempt() in self.synchronous and metadata.get("source") == "loop",
         }
 
-
-def _writes_data(loop: ControlledLoop, config: Any, writes: Any, task_id: str, _path: str = "") -> Any:
-    place = config["configurable"]
-    return {
-        "checkpoint": place.get("checkpoint_id"),
-        "namespace": place.get("checkpoint_ns", ""),
-        "task": task_id,
-        "channels": [write[0] for write in writes],
-        "covers": [done.call for done in completed_calls(loop) if (done.run, done.task) == (attempt(), task_id)],
-    }
+    def _writes_data(self, loop: ControlledLoop, config: Any, writes: Any, task_id: str, _path: str = "") -> Any:
+        place = config["configurable"]
+        anchor = place.get("checkpoint_id")
+        covers = [done.call for done in completed_calls(loop) if (done.run, done.task) == (attempt(), task_id)]
+        return {
+            "checkpoint": anchor,
+            "namespace": place.get("checkpoint_ns", ""),
+            "task": task_id,
+            "channels": [write[0] for write in writes],
+            # With durability "async" a node may finish before the checkpoint that it started from is stored: nobody
+            # can find its writes then.
+            "covers": covers if anchor in self._acknowledged else [],
+        }
