@@ -25,10 +25,11 @@ _DONE = "langgraph.completed"
 
 
 class Completed(NamedTuple):
-    """A node that finished: the run, the namespace of its graph, its task, and the call that it stands for."""
+    """A node that finished: the run, the namespace of its graph, the superstep, its task, and the call."""
 
     run: int
     namespace: str
+    step: int
     task: str
     call: str
 
@@ -97,7 +98,7 @@ def _note(kind: str, task: Any, **data: Any) -> None:
     call = call_of(task)
     loop.note(f"step.{kind}", task.name, run=attempt(), call=call, **data)
     if kind == "completed":
-        completed_calls(loop).append(Completed(attempt(), namespace_of(task), task.id, call))
+        completed_calls(loop).append(Completed(attempt(), namespace_of(task), _step(task), task.id, call))
 
 
 def call_of(task: Any) -> str:
@@ -107,9 +108,32 @@ def call_of(task: Any) -> str:
     hash the checkpoint's id, and a run that begins again has another one.
     """
     names = [part.partition(":")[0] for part in namespace_of(task).split("|") if part]
-    step = task.config.get("metadata", {}).get("langgraph_step", "")
     sent = [str(part) for part in task.path[1:] if isinstance(part, int)] if task.path[0] == "__pregel_push" else []
-    return f"{'/'.join([*names, task.name])}({task.input!r})@{'.'.join([str(step), *sent])}"
+    return f"{'/'.join([*names, task.name])}({task.input!r})@{'.'.join([str(_step(task)), *sent])}"
+
+
+def covered_calls(loop: ControlledLoop, namespace: str, *, step: int) -> list[str]:
+    """Return the calls of the current run whose results a checkpoint of superstep ``step`` holds.
+
+    These are the nodes of the graph in ``namespace`` up to that superstep, and what ran inside them.
+    """
+    done = [item for item in completed_calls(loop) if item.run == attempt()]
+    own = {item.task for item in done if item.namespace == namespace and item.step <= step}
+    inside = f"{namespace}|" if namespace else ""
+    covered = []
+    for item in done:
+        owner = item.task
+        if item.namespace != namespace:
+            if not item.namespace.startswith(inside):
+                continue
+            owner = item.namespace.removeprefix(inside).partition("|")[0].rpartition(":")[2]
+        if owner in own:
+            covered.append(item.call)
+    return covered
+
+
+def _step(task: Any) -> int:
+    return int(task.config.get("metadata", {}).get("langgraph_step", -1))
 
 
 def namespace_of(task: Any) -> str:

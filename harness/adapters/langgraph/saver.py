@@ -13,7 +13,7 @@ from typing import Any
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 
-from harness.adapters.langgraph.observe import completed_calls
+from harness.adapters.langgraph.observe import completed_calls, covered_calls
 from harness.adapters.saves import Saves
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
@@ -23,7 +23,7 @@ class SaverControl:
     """Controls the two methods by which LangGraph saves, ``aput`` and ``aput_writes``, of one checkpointer.
 
     A put says which completed nodes it *covers*: a put of writes the one that wrote them, a checkpoint all that
-    finished in its graph.
+    finished in its graph up to its superstep.
     The methods are replaced on the instance, since LangGraph insists on a ``BaseCheckpointSaver``.
     """
 
@@ -64,19 +64,13 @@ class SaverControl:
     def _put_data(self, loop: ControlledLoop, config: Any, checkpoint: Any, metadata: Any, _versions: Any) -> Any:
         place = config["configurable"]
         namespace = place.get("checkpoint_ns", "")
-        inside = f"{namespace}|" if namespace else ""
-        covers = [
-            done.call
-            for done in completed_calls(loop)
-            if done.run == attempt() and (done.namespace == namespace or done.namespace.startswith(inside))
-        ]
         return {
             "checkpoint": checkpoint["id"],
             "previous": place.get("checkpoint_id"),
             "timestamp": checkpoint["ts"],
             "namespace": namespace,
             "step": metadata.get("step"),
-            "covers": covers,
+            "covers": covered_calls(loop, namespace, step=int(metadata.get("step", -1))),
             # With durability "sync" the writes of a superstep are to be durable when its checkpoint is begun.
             "supersedes": attempt() in self.synchronous and metadata.get("source") == "loop",
         }

@@ -143,8 +143,7 @@ def test_a_put_passes_separate_control_points_and_says_what_it_covers():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", PLUGIN.storages())
-@pytest.mark.parametrize("durability", ["async", "exit"])
-@pytest.mark.parametrize("fault", ["cancel", "crash"])
+@pytest.mark.parametrize(("durability", "fault"), [("async", "cancel"), ("async", "crash"), ("exit", "crash")])
 def test_a_run_ends_at_every_moment_and_resumes(storage, durability, fault):
     """Whatever happens to it, the resume ends with the outputs, and nothing that was promised is executed again."""
 
@@ -160,6 +159,24 @@ def test_a_run_ends_at_every_moment_and_resumes(storage, durability, fault):
     assert result.counterexample is None, result.counterexample.violation
 
 
+@pytest.mark.slow
+def test_a_second_cancellation_loses_what_exit_would_have_saved():
+    """With durability "exit" the save is at the end, and the second cancellation reaches the task that does it."""
+
+    async def program(durable: Any) -> None:
+        run = await durable.run(IN_ORDER, {"done": []}, durability="exit")
+        await durable.quiet()
+        await durable.resume(run)
+
+    target = target_of(program, faults=("cancel",), oracles=ORACLES)
+    found = search(target, phases=make_phases("sweep", rung=target.rung), budget=120).counterexample
+    assert found.violation.oracle == "completed_steps_restored"
+    assert [decision.option.partition(" at ")[0] for decision in found.execution.schedule.decisions] == [
+        "run 0: cancelled twice"
+    ]
+
+
+@pytest.mark.slow
 def test_no_finally_runs_in_a_crash():
     """And it does in a cancellation."""
 
