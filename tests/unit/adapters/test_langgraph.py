@@ -21,6 +21,8 @@ from harness.model.scenario import Scenario
 from harness.search.portfolio import search
 from harness.search.recording import Planned
 
+pytestmark = pytest.mark.slow
+
 ORACLES = ("completed-steps-restored", "progress")
 
 
@@ -141,7 +143,6 @@ def test_a_put_passes_separate_control_points_and_says_what_it_covers():
     assert [data["supersedes"] for name, data in called.items() if name.startswith("put")] == [False, True, True, True]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("storage", PLUGIN.storages())
 @pytest.mark.parametrize(("durability", "fault"), [("async", "cancel"), ("async", "crash"), ("exit", "crash")])
 def test_a_run_ends_at_every_moment_and_resumes(storage, durability, fault):
@@ -159,7 +160,6 @@ def test_a_run_ends_at_every_moment_and_resumes(storage, durability, fault):
     assert result.counterexample is None, result.counterexample.violation
 
 
-@pytest.mark.slow
 def test_a_second_cancellation_loses_what_exit_would_have_saved():
     """With durability "exit" the save is at the end, and the second cancellation reaches the task that does it."""
 
@@ -176,7 +176,6 @@ def test_a_second_cancellation_loses_what_exit_would_have_saved():
     ]
 
 
-@pytest.mark.slow
 def test_no_finally_runs_in_a_crash():
     """And it does in a cancellation."""
 
@@ -273,7 +272,6 @@ def test_a_pause_is_answered():
     run_once(program, storage="sqlite", oracles=ORACLES)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("storage", PLUGIN.storages())
 def test_a_cycle_and_a_subgraph_give_no_false_alarm(storage):
     """A call is a node in a superstep of its own graph, so that the rounds of a cycle differ."""
