@@ -45,7 +45,6 @@ def order_agent() -> Any:
     affected="<0.3.1",
     breaks_on=("remote", "sqlite"),
     reference="openai/openai-agents-python #1658",
-    requires=("openai-agents>=0.3",),
     shapes=False,
     budget=100,
 )

@@ -42,7 +42,6 @@ def countdown() -> tuple[Any, Any]:
     affected="<1.0.16",
     oracles=("snapshot-immutable", "completed-steps-restored"),
     reference="pydantic/pydantic-ai #1684",
-    requires=("pydantic-graph>=1.0",),
     shapes=False,
     budget=50,
 )

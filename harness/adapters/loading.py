@@ -71,9 +71,10 @@ def scenarios_in(file: Path) -> list[Scenario]:
 def missing_requirement(scenario: Scenario) -> str:
     """Say which distribution that ``scenario`` requires is not installed here, or return "".
 
-    Raises UsageError for a requirement that is none.
+    Its package is one if it states a range of it. Raises UsageError for a requirement that is none.
     """
-    for text in scenario.requires:
+    package = (scenario.package,) if scenario.affected else ()
+    for text in (*package, *scenario.requires):
         try:
             wanted = Requirement(text)
         except InvalidRequirement:

@@ -33,8 +33,8 @@ class Run:
     """One run of a program of the framework, and how it ended.
 
     number: 0 for the first run of the execution. checkpoint: the id that it resumed from, or None.
-    resumes: the run that it continues, or None. twin: whether it was started beside another one. ending: ``returned``, ``failed``, ``cancelled``, ``crashed``,
-    ``closed`` or ``dropped``. outputs: what it returned; empty when it did not. error: what it raised, or None.
+    resumes: the run that it continues, or None. twin: whether another instance resumes the same at once.
+    ending: ``returned``, ``failed``, ``cancelled``, ``crashed``, ``closed`` or ``dropped``. outputs: what it returned; empty when it did not. error: what it raised, or None.
     requests: what it asked a human. events: what its consumer saw, when it was streamed. notes: of the adapter.
     """
 
@@ -215,7 +215,10 @@ class Runs:
             loop.call_soon(task.cancel)
             note("run.cancelled", run)
             if gap:
-                loop.countdowns.append(Countdown(gap, lambda: loop.call_soon(task.cancel)))
+                loop.countdowns.append(Countdown(gap, again))
+
+        def again() -> None:
+            loop.call_soon(task.cancel)
 
         return cancel
 

@@ -54,9 +54,7 @@ class Saves:
         loop.note("save.called", name, run=attempt(), **data)
         return self._carry_out(loop, name, Effect(run, needs_loop=needs_loop), data)
 
-    async def _carry_out(
-        self, loop: ControlledLoop, name: str, inner: Effect[Any], data: Mapping[str, Any]
-    ) -> Any:
+    async def _carry_out(self, loop: ControlledLoop, name: str, inner: Effect[Any], data: Mapping[str, Any]) -> Any:
         run, committed, fault = attempt(), False, "none"
         if self._faults:
             fault = SAVE_FAULTS[loop.choose("fault", SAVE_FAULTS, subject=name, interesting=True)]

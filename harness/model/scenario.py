@@ -26,9 +26,9 @@ class Scenario:
     promise is known to break. breaks_on: the storages, as they are, on which it breaks there; None for all.
     oracles: names of those that judge, or ``("all",)``. rung: the highest assumption. shapes: whether the search also
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
-    requires: distributions that it imports besides, such as ``langgraph>=1.2``; without them it is skipped.
     clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
-    budget: executions per storage. requires: what it imports besides ``package``, as requirements.
+    budget: executions per storage. requires: what it imports besides ``package``, as requirements; where one is not
+    installed, it is skipped.
     """
 
     name: str
@@ -40,7 +40,6 @@ class Scenario:
     breaks_on: tuple[str, ...] | None = None
     oracles: tuple[str, ...] = ("completed-steps-restored",)
     reference: str = ""
-    requires: tuple[str, ...] = ()
     rung: Rung = Rung.LATENCY
     shapes: bool = True
     faults: tuple[str, ...] = ()

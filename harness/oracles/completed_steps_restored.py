@@ -67,7 +67,8 @@ def _promised(journal: Sequence[Event], run: int) -> Counter[str]:
         else:
             named |= Counter(covers)
     done = (event for event in journal[: covered + 1] if event.run == run and event.kind == "step.completed")
-    return Counter(event.data["call"] for event in done) | named
+    named |= Counter(event.data["call"] for event in done)
+    return named
 
 
 def _completed_before(

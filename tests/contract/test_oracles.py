@@ -90,7 +90,8 @@ def crashed_after(*saves):
     facts += [("run.ended", 0, {"how": "crashed"}), ("run.started", 1, {"resumes": 0})]
     facts += [("step.invoked", 1, {"call": "a(1)"})]
     return [
-        Event(turn, turn * 1e-6, kind, run, data.pop("save", ""), data) for turn, (kind, run, data) in enumerate(facts, 1)
+        Event(turn, turn * 1e-6, kind, run, data.pop("save", ""), data)
+        for turn, (kind, run, data) in enumerate(facts, 1)
     ]
 
 

@@ -55,7 +55,10 @@ class Durable:
         number = len(self.runs)
         run = Run(number, _name(graph), graph, message, instance=self._build(graph))
         run.notes.update(
-            input=message, config={"configurable": {"thread_id": f"thread-{number}"}}, durability=durability, stream=stream
+            input=message,
+            config={"configurable": {"thread_id": f"thread-{number}"}},
+            durability=durability,
+            stream=stream,
         )
         return await self._runs.go(run)
 
@@ -80,7 +83,9 @@ class Durable:
             again = Run(len(self.runs) + index, run.name, run.program, run.message, checkpoint, run, instance)
             again.from_latest, again.twin = chosen.place == "latest", len(instances) > 1
             again.notes.update(run.notes, config=config, stream=stream)
-            again.notes["input"] = run.message if checkpoint is None else None if answer is None else Command(resume=answer)
+            again.notes["input"] = (
+                run.message if checkpoint is None else None if answer is None else Command(resume=answer)
+            )
             resumed.append(again)
         if len(resumed) == 1:
             return await self._runs.go(resumed[0])
@@ -151,6 +156,7 @@ class Durable:
 
     def _build(self, graph: Any) -> Any:
         """Return an instance of ``graph`` on the checkpointer of this execution; raises UsageError for what is none."""
+        made: Any
         for made in (graph, graph() if callable(graph) and not hasattr(graph, "ainvoke") else None):
             if callable(getattr(made, "compile", None)):
                 return made.compile(checkpointer=self.saver)

@@ -59,7 +59,7 @@ def observed() -> Iterator[None]:
         original_commit(self, task, exception)  # it puts the writes: the completion comes first
 
     def tick(self: PregelLoop) -> bool:
-        goes_on = original_tick(self)
+        goes_on: bool = original_tick(self)
         for task in self.tasks.values() if goes_on else ():
             if task.writes:  # found in the checkpoint, so the runner will not run it
                 _note("restored", task)
@@ -75,8 +75,8 @@ def observed() -> Iterator[None]:
     see_through(run_node.__code__, _local("task", "name"))
     see_through(AsyncPregelLoop._checkpointer_put_after_previous.__code__, lambda _: "put")
     _runner.arun_with_retry = run_node
-    PregelRunner.commit = commit  # type: ignore[method-assign]
-    PregelLoop.tick = tick  # type: ignore[method-assign]
+    PregelRunner.commit = commit
+    PregelLoop.tick = tick
     if original_eager is not None:
         # LangGraph makes the tasks of its saves with it, and they would hash by address.
         asyncio.eager_task_factory = eager_task  # type: ignore[attr-defined]
@@ -85,8 +85,8 @@ def observed() -> Iterator[None]:
             yield
     finally:
         _runner.arun_with_retry = original_run
-        PregelRunner.commit = original_commit  # type: ignore[method-assign]
-        PregelLoop.tick = original_tick  # type: ignore[method-assign]
+        PregelRunner.commit = original_commit
+        PregelLoop.tick = original_tick
         if original_eager is not None:
             asyncio.eager_task_factory = original_eager  # type: ignore[attr-defined]
 

@@ -19,6 +19,7 @@ from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 
+
 class SaverControl:
     """Controls the two methods by which LangGraph saves, ``aput`` and ``aput_writes``, of one checkpointer.
 

@@ -1,5 +1,7 @@
 """Scenarios that require what is not installed."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.adapters.loading import missing_requirement
@@ -31,9 +33,16 @@ def test_what_is_missing_is_named(requires, said):
     assert missing_requirement(requiring(*requires)) == said
 
 
+def test_its_package_is_required_when_it_states_a_range():
+    """Without a range the package is a default that nobody may have meant."""
+    plain = replace(requiring(), package="no-such-framework")
+    assert missing_requirement(plain) == ""
+    assert missing_requirement(replace(plain, affected="<2")) == "needs no-such-framework, which is not installed"
+
+
 def test_such_a_scenario_is_not_searched():
     """One line says why."""
-    with pytest.raises(UsageError, match="^scenario 'needy' needs no-such-framework, which is not installed$"):
+    with pytest.raises(UsageError, match=r"^scenario 'needy' needs no-such-framework, which is not installed$"):
         scenario_target(requiring("no-such-framework"), "memory")
-    with pytest.raises(UsageError, match="^scenario 'needy': requires='>1' is no requirement$"):
+    with pytest.raises(UsageError, match=r"^scenario 'needy': requires='>1' is no requirement$"):
         missing_requirement(requiring(">1"))

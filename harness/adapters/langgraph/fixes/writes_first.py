@@ -38,13 +38,13 @@ def writes_first() -> Iterator[None]:
 
         return ordered()
 
-    AsyncPregelLoop.__init__ = init  # type: ignore[method-assign]
-    AsyncPregelLoop._checkpointer_put_after_previous = put  # type: ignore[method-assign, assignment]
+    AsyncPregelLoop.__init__ = init
+    AsyncPregelLoop._checkpointer_put_after_previous = put
     try:
         yield
     finally:
-        AsyncPregelLoop.__init__ = original_init  # type: ignore[method-assign]
-        AsyncPregelLoop._checkpointer_put_after_previous = original_put  # type: ignore[method-assign]
+        AsyncPregelLoop.__init__ = original_init
+        AsyncPregelLoop._checkpointer_put_after_previous = original_put
 
 
 def _tracked(put_writes: Any, owner: Any) -> Any:
