@@ -24,13 +24,14 @@ OpKind = Literal["point", "job", "done", "arrival", "turn"]
 # job that has run is parked before the turns of its iteration, everything else during them.
 _IN_TRANSIT: dict[OpKind, int] = {"point": 2, "job": 1, "done": 1, "arrival": 0, "turn": 0}
 
-_STORAGES = "harness.adapters.agent_framework.storages"
+_ADAPTERS = "harness.adapters."
 
 
 def is_plumbing(module: str) -> bool:
     """Return whether a frame of ``module`` is asyncio's or ours, and so no place to show to a user."""
-    storage = module.startswith(_STORAGES) and not module.startswith(f"{_STORAGES}._")
-    return module.startswith(("asyncio", "harness.")) and not storage
+    if module.startswith(_ADAPTERS) and ".storages." in module and ".storages._" not in module:
+        return False
+    return module.startswith(("asyncio", "harness."))
 
 
 def caller_site(frame: FrameType | None = None) -> str:
