@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from harness.adapters.agent_framework.check import check_storage
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
-    from harness.runtime.points import fault, point, shape
+    from harness.runtime.points import effect, fault, point, shape
     from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
 
 __version__ = "0.1.0"
@@ -42,7 +43,9 @@ _HOMES = {
     "Scenario": "harness.model.scenario",
     "access": "harness.runtime.access",
     "attempt": "harness.runtime.attempt",
+    "check_storage": "harness.adapters.agent_framework.check",
     "declared": "harness.runtime.access",
+    "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
@@ -65,7 +68,9 @@ __all__ = [
     "UsageError",
     "access",
     "attempt",
+    "check_storage",
     "declared",
+    "effect",
     "execute",
     "fault",
     "new_event_loop",

@@ -10,19 +10,25 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness import __version__
-from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
+from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import scenario_target
+from harness.adapters.targets import scenario_target, usable_storages
+from harness.commands.catalogue import catalogue
+from harness.commands.grade import grade_command
 from harness.commands.prove import prove
+from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -30,8 +36,10 @@ from harness.model.scenario import Scenario
 from harness.model.schedule import parse_token
 from harness.report.json import result_object, schedule_text
 from harness.report.text import failure_report, summary_table, turns_that_matter
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
+from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import SearchResult
 from harness.search.target import Target
 
@@ -54,9 +62,14 @@ def app() -> None:
 
 @app.command("list")
 @click.option("--folder", type=click.Path(path_type=Path), default=FOLDER, help="Where scenarios are.")
+@click.option("--catalogue", "known_bugs", is_flag=True, help="The table of known bugs: as `harness catalogue`.")
 @json_option
-def list_command(folder: Path, as_json: bool) -> None:
+@click.pass_context
+def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json: bool) -> None:
     """List the scenarios of a folder: name, storages, affected range, promise."""
+    if known_bugs:
+        context.invoke(catalogue, folder=folder, as_json=as_json)
+        return
     if not folder.is_dir():
         raise UsageError(f"no such folder: {folder}")
     rows: list[tuple[Scenario, Path]] = []
@@ -68,7 +81,9 @@ def list_command(folder: Path, as_json: bool) -> None:
     width = max((len(scenario.name) for scenario, _ in rows), default=0)
     for scenario, _ in rows:
         affected = f"{scenario.package} {scenario.affected}" if scenario.affected else "no known bug"
-        click.echo(f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}")
+        missing = missing_requirement(scenario)
+        line = f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}"
+        click.echo(f"{line} ({missing})" if missing else line)
         click.echo(f"{' ' * width}  {scenario.summary}")
 
 
@@ -79,11 +94,19 @@ def list_command(folder: Path, as_json: bool) -> None:
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random phases.")
 @click.option("--rung", help="Highest assumption: exact, latency or relaxed.")
 @click.option(
-    "--scheduler", default=DEFAULT, show_default=True, help="portfolio, sweep, hypothesis, or a scheduler's name."
+    "--scheduler",
+    default=DEFAULT,
+    show_default=True,
+    help="portfolio, sweep, greybox, hypothesis, or a scheduler's name.",
 )
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
-@click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
+@click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
+@click.option(
+    "--faults",
+    help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
+)
+@click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @json_option
 def search(
     scenario: str,
@@ -93,8 +116,10 @@ def search(
     rung: str | None,
     scheduler: str,
     fix: str,
-    clock: str,
+    clock: str | None,
     shapes: bool | None,
+    faults: str | None,
+    database: bool,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -104,19 +129,23 @@ def search(
     objects: list[dict[str, Any]] = []
     for item in chosen:
         targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, rung=top, clock=clock)
-            for name in storage or item.storages
+            scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
+            for name in storage or _usable(item)
         ]
         rows: list[tuple[Target, SearchResult]] = []
         for target in targets:
             key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
-            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=DATABASE)
+            folder = DATABASE if database else None
+            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
             with _progress(target) as tick:
                 result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
-            rows.append((target, result))
+            rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
-        objects += [result_object(result, setup=target.setup, rung=target.rung) for target, result in rows]
+        objects += [
+            result_object(result, setup=target.setup, rung=target.rung, without=target.without)
+            for target, result in rows
+        ]
         if not as_json:
             _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
         status = max(status, *(_status(result) for _, result in rows))
@@ -129,27 +158,42 @@ def search(
 
 @app.command()
 @scenario_argument
-@click.argument("token", metavar="TOKEN")
+@click.argument("schedule", metavar="SCHEDULE")
+@click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
+@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
+@click.option("--faults", help="For a schedule in words: what may happen to a run.")
 @click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
 @click.option("--full", is_flag=True, help="Print every turn.")
 @json_option
-def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool) -> int:
-    """Execute the schedule TOKEN of SCENARIO again and show what happens."""
-    schedule = parse_token(token)
+def replay(
+    scenario: str,
+    schedule: str,
+    storage: str | None,
+    shapes: bool | None,
+    faults: str | None,
+    fix: str | None,
+    full: bool,
+    as_json: bool,
+) -> int:
+    """Execute one schedule of SCENARIO again and show what happens.
+
+    SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
+    """
     found = load_scenarios(scenario)
-    setup = schedule.setup
-    matching = [item for item in found if item.name == setup.get("scenario")]
-    if not matching:
-        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
-    target = scenario_target(
-        matching[0],
-        setup["storage"],
-        fix=setup.get("fix", "") if fix is None else fix,
-        shapes=setup.get("shapes") == "on",
-        rung=schedule.rung,
-        clock=setup.get("clock", "increasing"),
-    )
-    outcome = run_replay(target, schedule)
+    if " " in schedule:
+        item = found[0]
+        if shapes is None:
+            shapes = " waits " in schedule
+        target = scenario_target(
+            item, storage or next(iter(item.storages)), fix=fix or "", shapes=shapes, faults=_split(faults)
+        )
+        outcome = run_replay_text(target, schedule)
+        text = schedule
+    else:
+        recorded = parse_token(schedule)
+        target = _recorded_target(found, recorded.setup, rung=recorded.rung, fix=fix, scenario=scenario)
+        outcome = run_replay(target, recorded)
+        text = schedule_text(recorded.decisions)
     execution = outcome.execution
     broken = execution.violations
     if as_json:
@@ -157,12 +201,12 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
             json.dumps(
                 {
                     "scenario": target.name,
-                    "storage": setup["storage"],
+                    "storage": target.setup["storage"],
                     "verdict": "violation" if broken else "none-found",
                     "rung": execution.rung.label,
                     "oracle": broken[0].oracle if broken else None,
                     "message": broken[0].message if broken else None,
-                    "text": schedule_text(schedule.decisions),
+                    "text": text,
                     "same_trace": outcome.same_trace,
                     "facts": execution.schedule.facts,
                     "turns": execution.schedule.turns,
@@ -172,7 +216,7 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
             )
         )
     else:
-        click.echo(f"{target.name} on {setup['storage']}: {schedule_text(schedule.decisions)}")
+        click.echo(f"{target.name} on {target.setup['storage']}: {text}")
         if broken:
             click.echo(f"  {broken[0].oracle} is violated (rung {execution.rung.label}): {broken[0].message}")
         else:
@@ -187,8 +231,44 @@ def replay(scenario: str, token: str, fix: str | None, full: bool, as_json: bool
     return FOUND if broken else 0
 
 
+app.add_command(catalogue)
+app.add_command(versions)
+app.add_command(grade_command)
+
+
+def _recorded_target(
+    found: list[Scenario], setup: Mapping[str, str], *, rung: Rung, fix: str | None, scenario: str
+) -> Target:
+    """Return the target that a token was recorded on; raises UsageError when ``scenario`` does not hold it."""
+    matching = [item for item in found if item.name == setup.get("scenario")]
+    if not matching:
+        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
+    return scenario_target(
+        matching[0],
+        setup["storage"],
+        fix=setup.get("fix", "") if fix is None else fix,
+        shapes=setup.get("shapes") == "on",
+        faults=_split(setup.get("faults", "")),
+        rung=rung,
+        clock=setup.get("clock", "increasing"),
+    )
+
+
 def _full_trace(trace: Any) -> list[str]:
     return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
+
+
+def _usable(scenario: Scenario) -> list[str]:
+    """Return the storages of a scenario that can be had here, and say which ones cannot."""
+    usable, missing = usable_storages(scenario)
+    for line in missing:
+        click.echo(f"harness: {scenario.name}: left out: {line}", err=True)
+    return usable
+
+
+def _split(text: str | None) -> tuple[str, ...] | None:
+    """Return the words of a comma-separated option, or None when it was not given."""
+    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _parse_rung(text: str) -> Rung:
@@ -203,6 +283,27 @@ def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
     return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
 
 
+def _explained(target: Target, result: SearchResult) -> SearchResult:
+    found = result.counterexample
+    if found is None or not found.replays:
+        return result
+    try:
+        return replace(result, counterexample=explain_counterexample(target, found))
+    except KeyboardInterrupt:
+        return result  # the finding is worth more than its explanation
+
+
+def _program() -> str:
+    """Return how this command line was called, so that a line that we print can be pasted."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m harness"
+    on_path = shutil.which("harness")
+    if on_path is not None and Path(on_path).resolve() == called.resolve():
+        return "harness"
+    return os.path.relpath(called) if called.name == "harness" else "harness"
+
+
 def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str) -> None:
     rung = max((target.rung for target, _ in rows), default=scenario.rung).label
     click.echo(f"{scenario.name}: {scenario.summary}")
@@ -212,12 +313,13 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         found = result.counterexample
         if found is None:
             continue
-        line = f"harness replay {reference} {found.execution.schedule.token()}"
+        line = f"{_program()} replay {reference} {found.execution.schedule.token()}"
         storage = target.setup.get("storage", "")
         if reported:
             click.echo(f"\n{storage}: {line}")
             continue
-        click.echo("\n" + failure_report(found, title=f"{scenario.name} on {storage}", replay=line))
+        title = f"{scenario.name} on {storage}"
+        click.echo("\n" + failure_report(found, title=title, replay=line, without=target.without))
         reported = True
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)
@@ -247,6 +349,8 @@ def _scenario_object(scenario: Scenario, file: Path) -> dict[str, Any]:
         "oracles": list(scenario.oracles),
         "rung": scenario.rung.label,
         "reference": scenario.reference,
+        "requires": list(scenario.requires),
+        "missing": missing_requirement(scenario) or None,
         "summary": scenario.summary,
     }
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 MARKER = (
-    "interleave(storages=..., budget=..., rung='latency', shapes=True, scheduler='portfolio', oracles=[...], "
-    "adapter='agent-framework', clock='increasing', allow_real_io=False): run an async test in its default "
-    "order, then in others, and fail with the smallest schedule that breaks it."
+    "interleave(storages=..., budget=..., rung='latency', shapes=True, faults=[...], scheduler='portfolio', "
+    "schedule='', oracles=[...], without={oracle: reason}, adapter='agent-framework', clock='increasing', "
+    "allow_real_io=False): run an async test in its default order, then in others, and fail with the smallest "
+    "schedule that breaks it."
 )
 
 
@@ -23,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("interleave", "orders of asyncio programs (harness)")
     group.addoption("--interleave-budget", type=_budget, metavar="N", help="Executions per test or scenario storage.")
     group.addoption("--interleave-seed", type=int, metavar="N", help="Seed of the random phases (default 0).")
-    group.addoption("--interleave-replay", metavar="TOKEN", help="Execute only this schedule, on the test it is of.")
+    group.addoption("--interleave-replay", metavar="SCHEDULE", help="Execute only this token or these words.")
     parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
 
 
@@ -43,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from harness.model.schedule import parse_token
 
         try:
-            parse_token(token)
+            if " " not in token:  # a schedule in words is looked up while the program runs
+                parse_token(token)
         except TokenError as error:
             raise pytest.UsageError(f"--interleave-replay: {error}") from error
 

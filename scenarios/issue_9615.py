@@ -43,10 +43,10 @@ async def order_flow(order: int) -> list[str]:
 
 @harness.scenario(
     "issue_9615",
-    storages=["memory", "file", "remote", "sqlite"],
+    storages=["memory", "file", "remote", "sqlite", "cosmos"],
     reference="microsoft/agent-framework #9615",
-    affected=">=1.22,<1.24",
-    breaks_on=("remote", "sqlite"),
+    affected=">=1.2,<1.24",
+    breaks_on=("remote", "sqlite", "cosmos"),
 )
 async def issue_9615(durable):
     """A step that completed before its run failed is restored by the resume."""

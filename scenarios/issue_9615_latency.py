@@ -43,7 +43,7 @@ async def order_flow(order: int) -> list[str]:
     "issue_9615_latency",
     storages={"slow": lambda _directory: SlowStorage()},
     reference="microsoft/agent-framework #9615",
-    affected=">=1.22,<1.24",
+    affected=">=1.2,<1.24",
 )
 async def issue_9615_latency(durable):
     """A step that completed before its run failed is restored, however long its save takes."""

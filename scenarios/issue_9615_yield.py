@@ -58,7 +58,7 @@ async def slow_order_flow(order: int) -> list[str]:
 STORAGES = {"yielding": lambda _directory: YieldingStorage()}
 COMMON = {
     "reference": "microsoft/agent-framework #9615",
-    "affected": ">=1.22,<1.24",
+    "affected": ">=1.2,<1.24",
     "rung": Rung.RELAXED,
     "shapes": False,
 }

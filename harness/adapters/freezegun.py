@@ -45,7 +45,7 @@ class LoopClock(freezegun.api.FrozenDateTimeFactory):
         """Return the current time in UTC, without a zone."""
         if self.loop is None or self.model == "frozen":
             return EPOCH
-        self.last_us = max(self.last_us + 1, round(self.loop.time() * 1e6))
+        self.last_us = max(self.last_us + 1, round(self.loop.polled_time() * 1e6))
         now_us = self.last_us
         if self.model == "coarse":
             now_us -= now_us % self.step_us

@@ -107,6 +107,9 @@ class HypothesisPhase:
             phases=_PHASES,
             suppress_health_check=list(HealthCheck),
         )
+        # Draws of one example must not depend on what earlier examples taught (how many moments a run has).
+        session = trial.runner.session
+        session.learning = False
         try:
             hypothesis.find(
                 executions(),
@@ -117,4 +120,6 @@ class HypothesisPhase:
             )
         except NoSuchExample:
             return None
+        finally:
+            session.learning = True
         return Failure(minimal["plan"], self._discipline, self._rung)

@@ -6,19 +6,28 @@ Owns their order and shares; must not know a program.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from hypothesis.database import DirectoryBasedExampleDatabase
 
 from harness.adapters.hypothesis import HypothesisPhase
 from harness.model.errors import UsageError
-from harness.model.registry import load_plugin
+from harness.model.registry import load_plugin, plugin_names
 from harness.model.rung import Rung
+from harness.search.greybox import Greybox
 from harness.search.portfolio import Phase
 from harness.search.sampling import Sampling, SchedulerPlugin
 from harness.search.sweep import Sweep
+from harness.search.turns import InTurns, Stepping
 
 DEFAULT = "portfolio"
+SCHEDULERS = "harness.schedulers"
+# Whose turn it is in the default portfolio: mostly what finds most, and each of the others now and then.
+ORDER = ("greybox", "greybox", "surw", "greybox", "surw")
+OTHERS = ("sweep", "pct", "sweep", "pos", "sweep", "trio-shuffle")
+# Below relaxed there are fewer choices, and single deviations are a good part of what there is.
+ORDER_BELOW_RELAXED = ("greybox", "sweep", "surw", "sweep")
+OTHERS_BELOW_RELAXED = ("pct", "pos", "uniform")
 
 
 def make_phases(
@@ -31,26 +40,50 @@ def make_phases(
 ) -> list[Phase]:
     """Return the phases of a search.
 
-    scheduler: ``portfolio``, ``hypothesis``, ``sweep``, or the name of a registered scheduler. key: names
+    scheduler: ``portfolio``, ``hypothesis``, ``sweep``, ``greybox``, or the name of a registered scheduler. key: names
     the program in the example database, a directory.
     Raises UsageError for an unknown scheduler, and for one that needs a higher rung than ``rung``.
     """
     store = None if database is None else DirectoryBasedExampleDatabase(database)
     drawn = HypothesisPhase(rung=rung, seed=seed, database=store, key=key)
     if scheduler == DEFAULT:
-        phases: list[Phase] = [Sweep(rung=rung)]
-        if rung is Rung.RELAXED:
-            phases.append(_sampling("trio-shuffle", rung=rung, seed=seed, share=0.2))
-        return [*phases, drawn]
+        turns = _in_turns(rung=rung, seed=seed)
+        return [turns, drawn, turns]  # Hypothesis notices when it has exhausted a small space; the rest goes on
     if scheduler == "hypothesis":
         return [drawn]
+    if scheduler == Greybox.name:
+        return [Greybox(seed=seed or 0, rung=rung)]
     if scheduler == "sweep":
         return [Sweep(rung=rung, share=1.0)]
     return [_sampling(scheduler, rung=rung, seed=seed, share=1.0)]
 
 
-def _sampling(name: str, *, rung: Rung, seed: int | None, share: float) -> Sampling:
-    plugin = cast(SchedulerPlugin, load_plugin("harness.schedulers", name=name, kind="scheduler"))
+def _in_turns(*, rung: Rung, seed: int | None) -> InTurns:
+    """Return the sweep, the greybox phase and the random schedulers in turns."""
+    relaxed = rung is Rung.RELAXED
+    order, others = (ORDER, OTHERS) if relaxed else (ORDER_BELOW_RELAXED, OTHERS_BELOW_RELAXED)
+    sweep = Sweep(rung=rung)
+    phases: dict[str, Stepping] = {"greybox": Greybox(seed=seed or 0, rung=rung), "sweep": sweep}
+    for name in ("surw", *others):
+        if name not in phases:
+            phases[name] = _sampling(name, rung=rung, seed=seed, share=1.0, watched=True)
+    return InTurns(sweep, [phases[name] for other in others for name in (*order, other)], share=0.5)
+
+
+def _sampling(name: str, *, rung: Rung, seed: int | None, share: float, watched: bool = False) -> Sampling:
+    plugin = load_scheduler(name)
     if plugin.rung is not None and plugin.rung > rung:
         raise UsageError(f"scheduler {name!r} needs --rung {plugin.rung.label}, not {rung.label}")
-    return Sampling(name, plugin, seed=seed or 0, rung=rung, share=share)
+    return Sampling(name, plugin, seed=seed or 0, rung=rung, share=share, watched=watched)
+
+
+def load_scheduler(name: str) -> SchedulerPlugin:
+    """Return the scheduler plugin called ``name``, or ``name-N`` with a parameter; raises UsageError for none."""
+    base, _, number = name.rpartition("-")
+    plugin: Any = None
+    if number.isdecimal() and base in plugin_names(SCHEDULERS):
+        plugin = load_plugin(SCHEDULERS, name=base, kind="scheduler")
+        if not hasattr(plugin, "with_parameter"):
+            raise UsageError(f"scheduler {base!r} takes no number: {name!r}")
+        plugin = plugin.with_parameter(int(number))
+    return cast(SchedulerPlugin, plugin or load_plugin(SCHEDULERS, name=name, kind="scheduler"))

@@ -15,10 +15,19 @@ import pytest
 from _pytest.tmpdir import tmppath_result_key
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from harness.adapters.loading import scenarios_in
+from harness.adapters.loading import missing_requirement, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import StorageRoom, clock_patch, load_adapter, load_oracles, scenario_target
-from harness.model.errors import DivergenceError, HarnessError, UsageError
+from harness.adapters.targets import (
+    StorageRoom,
+    clock_patch,
+    judging,
+    load_adapter,
+    load_oracles,
+    needs_of,
+    require_storage,
+    scenario_target,
+)
+from harness.model.errors import DivergenceError, HarnessError, MissingPackageError, UsageError
 from harness.model.outcome import Execution
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -27,8 +36,9 @@ from harness.model.schedule import Schedule, parse_token
 from harness.report.json import schedule_text
 from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
+from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
-from harness.search.replay import replay
+from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
 from harness.search.target import Patch, Target
 
@@ -38,11 +48,14 @@ _OPTIONS = {
     "allow_real_io": False,
     "budget": None,
     "clock": "increasing",
+    "faults": (),
     "oracles": ("completed-steps-restored",),
     "rung": "latency",
+    "schedule": "",
     "scheduler": DEFAULT,
     "shapes": True,
     "storages": (),
+    "without": {},
 }
 
 
@@ -76,20 +89,24 @@ class _Item(pytest.Item):
             raise KeyboardInterrupt
         return result
 
-    def recorded(self) -> Schedule | None:
-        """Return the schedule to replay instead of searching, or None."""
-        token = self.config.getoption("--interleave-replay")
-        if not token:
-            return None
+    def recorded(self, written: str = "") -> Schedule | str | None:
+        """Return the schedule to replay instead of searching, as a token's or in words, or None.
+
+        written: the schedule in words that a marker carries.
+        """
+        token = self.config.getoption("--interleave-replay") or written
+        if not token or " " in token:
+            return token or None
         schedule = parse_token(token)
         if schedule.setup.get("test") != self.nodeid:
             pytest.skip(f"--interleave-replay is of {schedule.setup.get('test') or schedule.setup.get('scenario')}")
         return schedule
 
-    def run_again(self, target: Target, schedule: Schedule) -> None:
+    def run_again(self, target: Target, schedule: Schedule | str) -> None:
         """Replay ``schedule``; fail as the recorded execution did."""
+        words = schedule if isinstance(schedule, str) else schedule_text(schedule.decisions)
         try:
-            outcome = replay(target, schedule)
+            outcome = replay_text(target, schedule) if isinstance(schedule, str) else replay(target, schedule)
         except DivergenceError as error:
             raise InterleavingFailure(str(error)) from None
         execution = outcome.execution
@@ -98,16 +115,18 @@ class _Item(pytest.Item):
         lines = [
             f"{self.name}: {execution.violations[0].oracle} is violated (rung {execution.rung.label}), replayed",
             f"  {execution.violations[0].message}",
-            f"  schedule: {schedule_text(schedule.decisions)}",
+            f"  schedule: {words}",
             *turns_that_matter(execution, limit=30),
         ]
         raise InterleavingFailure("\n".join(lines), _error_of(execution))
 
-    def fail(self, found: Counterexample) -> None:
+    def fail(self, found: Counterexample, target: Target) -> None:
         """Fail with the report of ``found``."""
+        if found.replays:
+            found = explain_counterexample(target, found)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
-        report = failure_report(found, title=self.name, replay=line)
+        report = failure_report(found, title=self.name, replay=line, without=target.without)
         raise InterleavingFailure(report, _error_of(found.execution))
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
@@ -179,14 +198,14 @@ class InterleavedFunction(_Item, pytest.Function):
         """Search, or replay the schedule that was asked for."""
         options = self._options()
         target = self._target(options)
-        schedule = self.recorded()
+        schedule = self.recorded(options["schedule"])
         if schedule is not None:
             self.run_again(target, schedule)
             return
         budget = options["budget"] or DEFAULT_BUDGET
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
-            self.fail(result.counterexample)
+            self.fail(result.counterexample, target)
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -211,6 +230,7 @@ class InterleavedFunction(_Item, pytest.Function):
         patches: list[Patch] = [clock_patch(options["clock"])]
         slot = next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
         make_durable: Callable[[], Any] | None = None
+        oracles: tuple[str, ...] = ()
         setup = {"test": self.nodeid, "clock": options["clock"]}
         if slot is not None:
             adapter = load_adapter(options["adapter"])
@@ -218,15 +238,23 @@ class InterleavedFunction(_Item, pytest.Function):
             factory = storages.get(slot.storage) if isinstance(storages, dict) else None
             if factory is None and slot.storage not in adapter.storages():
                 raise unknown("storage", name=slot.storage, known=adapter.storages())
+            if factory is None:
+                require_storage(adapter, slot.storage)
             room = StorageRoom(adapter, slot.storage, factory)
-            patches = [lambda _: room.open(), lambda _: adapter.observe(), *patches]
+            oracles = judging(options["oracles"], without=options["without"])
+            notes = needs_of(oracles)
+            patches = [lambda _: room.open(), lambda _: adapter.observe(notes), *patches]
             setup["storage"] = slot.storage
-            make_durable = lambda: adapter.durable(room.fresh_storage(), shapes=options["shapes"])  # noqa: E731
+            faults = tuple(options["faults"])
+            make_durable = lambda: adapter.durable(  # noqa: E731
+                room.fresh_storage(), shapes=options["shapes"], faults=faults, notes=notes
+            )
         return Target(
             name=self.name,
             program=functools.partial(self._program, make_durable),
             setup=setup,
-            judges=load_oracles(options["oracles"]) if slot is not None else (),
+            judges=load_oracles(oracles),
+            without=options["without"],
             rung=rung,
             patches=tuple(patches),
             allow_real_io=options["allow_real_io"],
@@ -245,6 +273,7 @@ class InterleavedFunction(_Item, pytest.Function):
         try:
             arguments = {name: values[name] for name in self._fixtureinfo.argnames}
             await self.obj(**arguments)
+            await resolver.finish()
         finally:
             await resolver.close()
 
@@ -267,11 +296,13 @@ class _Resolver:
         self._make_durable = make_durable
         self._values: list[tuple[Deferred, Any]] = []
         self._generators: list[Any] = []
+        self._durables: list[Any] = []
 
     async def value(self, given: Any) -> Any:
         """Return what a fixture stands for."""
         if isinstance(given, DurableSlot) and self._make_durable is not None:
-            return self._make_durable()
+            self._durables.append(self._make_durable())
+            return self._durables[-1]
         if not isinstance(given, Deferred):
             return given
         for known, value in self._values:
@@ -286,6 +317,11 @@ class _Resolver:
             value = await made
         self._values.append((given, value))
         return value
+
+    async def finish(self) -> None:
+        """Let what the oracles asked for be noted at the end of the test."""
+        for durable in self._durables:
+            await durable.finish()
 
     async def close(self) -> None:
         """Run the part after the ``yield`` of async generator fixtures."""
@@ -326,7 +362,12 @@ class ScenarioItem(_Item):
 
     def runtest(self) -> None:
         """Search, and compare with what the installed release is known to do."""
-        target = scenario_target(self.scenario, self.storage, shapes=False)
+        if missing := missing_requirement(self.scenario):
+            pytest.skip(missing)
+        try:
+            target = scenario_target(self.scenario, self.storage, shapes=False)
+        except MissingPackageError as error:
+            pytest.skip(str(error))
         target = target.with_setup(test=self.nodeid)
         schedule = self.recorded()
         if schedule is not None:
@@ -345,7 +386,7 @@ class ScenarioItem(_Item):
             return
         if open_bug and found.replays:
             pytest.xfail(f"known open bug: {what}")
-        self.fail(found)
+        self.fail(found, target)
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from harness.model.errors import UsageError
-from harness.model.registry import load_plugin, unknown
+from harness.adapters.loading import missing_requirement
+from harness.model.errors import MissingPackageError, UsageError
+from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.runtime.execution import Session
 from harness.search.target import Oracle, Patch, Target
+
+_ORACLES = "harness.oracles"
 
 
 class Adapter(Protocol):
@@ -40,11 +44,15 @@ class Adapter(Protocol):
         """Return a context manager that applies a fix candidate."""
         ...
 
-    def observe(self) -> contextlib.AbstractContextManager[None]:
-        """Return a context manager under which runs write to the journal."""
+    def observe(self, notes: Collection[str] = ()) -> contextlib.AbstractContextManager[None]:
+        """Return a context manager under which runs write to the journal; ``notes`` asks for more than the usual."""
         ...
 
-    def durable(self, storage: Any, *, shapes: bool) -> Any:
+    def faults(self) -> tuple[str, ...]:
+        """Return what may happen to a run when it is switched on."""
+        ...
+
+    def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()) -> Any:
         """Return what a program runs and resumes workflows with."""
         ...
 
@@ -58,32 +66,79 @@ def load_adapter(name: str) -> Adapter:
     return cast(Adapter, module.PLUGIN)
 
 
+def require_storage(adapter: Adapter, name: str) -> None:
+    """Load what a registered storage needs, before any clock is patched; raises UsageError when it cannot be had.
+
+    An adapter whose storages all come with its framework has no ``require``.
+    """
+    require = getattr(adapter, "require", None)
+    if require is not None:
+        require(name)
+
+
+def usable_storages(scenario: Scenario) -> tuple[list[str], list[str]]:
+    """Return the storages of ``scenario`` that can be had here, and a line for each that cannot.
+
+    Raises MissingPackageError when there is none.
+    """
+    adapter = load_adapter(scenario.adapter)
+    usable: list[str] = []
+    missing: list[str] = []
+    for name, factory in scenario.storages.items():
+        try:
+            if factory is None and name in adapter.storages():
+                require_storage(adapter, name)
+            usable.append(name)
+        except MissingPackageError as error:
+            missing.append(str(error))
+    if not usable and missing:
+        raise MissingPackageError(missing[0])
+    return usable, missing
+
+
 def scenario_target(
     scenario: Scenario,
     storage: str,
     *,
     fix: str = "",
     shapes: bool | None = None,
+    faults: Collection[str] | None = None,
     rung: Rung | None = None,
-    clock: str = "increasing",
+    clock: str | None = None,
 ) -> Target:
-    """Return the target of ``scenario`` on ``storage``.
+    """Return the target of ``scenario`` on ``storage``; what is None is as the scenario says.
 
-    Raises UsageError for a storage or a fix that does not exist.
+    Raises UsageError for a storage, a fix, a fault or an oracle that does not exist, or that needs a package which
+    is not installed, and when what the scenario requires is not installed.
     """
+    if missing := missing_requirement(scenario):
+        raise UsageError(f"scenario {scenario.name!r} {missing}")
     adapter = load_adapter(scenario.adapter)
     names = list(scenario.storages)
     names += [name for name in adapter.storages() if name not in names]
     if storage not in names:
         raise unknown("storage", name=storage, known=names)
+    factory = scenario.storages.get(storage)
+    if factory is None:
+        require_storage(adapter, storage)
     if fix and fix not in adapter.fixes():
         raise unknown("fix", name=fix, known=adapter.fixes())
     use_shapes = scenario.shapes if shapes is None else shapes
-    room = StorageRoom(adapter, storage, scenario.storages.get(storage))
+    use_faults = tuple(scenario.faults if faults is None else faults)
+    for fault in use_faults:
+        if fault not in adapter.faults():
+            raise unknown("fault", name=fault, known=adapter.faults())
+    clock = scenario.clock if clock is None else clock
+    oracles = judging(scenario.oracles, without=scenario.without)
+    notes = needs_of(oracles)
+    room = StorageRoom(adapter, storage, factory)
 
     async def program() -> Any:
-        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes)
-        return await scenario.program(durable)
+        durable = adapter.durable(room.fresh_storage(), shapes=use_shapes, faults=use_faults, notes=notes)
+        value = await scenario.program(durable)
+        if notes:
+            await durable.finish()
+        return value
 
     program.__name__ = scenario.name
     setup = {
@@ -94,22 +149,48 @@ def scenario_target(
     }
     if fix:
         setup["fix"] = fix
-    patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(), clock_patch(clock)]
+    if use_faults:
+        setup["faults"] = ",".join(use_faults)
+    patches: list[Patch] = [lambda _: room.open(), lambda _: adapter.observe(notes), clock_patch(clock)]
     if fix:
         patches.append(lambda _: adapter.fix(fix))
     return Target(
         name=scenario.name,
         program=program,
         setup=setup,
-        judges=load_oracles(scenario.oracles),
+        judges=load_oracles(oracles),
+        without=scenario.without,
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )
 
 
+def judging(names: Iterable[str], *, without: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return the names of the oracles that judge; ``all`` stands for every registered one.
+
+    Raises UsageError for one that does not exist, also among those that are switched off.
+    """
+    known = plugin_names(_ORACLES)
+    off = [name.replace("_", "-") for name in without]
+    chosen = [name.replace("_", "-") for given in names for name in (known if given == "all" else (given,))]
+    for name in (*chosen, *off):
+        if name not in known:
+            raise unknown("oracle", name=name, known=(*known, "all"))
+    return tuple(name for name in dict.fromkeys(chosen) if name not in off)
+
+
+def needs_of(oracles: Iterable[str]) -> tuple[str, ...]:
+    """Return what the journal must hold for ``oracles`` beyond the usual: the union of their ``NEEDS``."""
+    found: set[str] = set()
+    for name in oracles:
+        module = importlib.import_module(f"{_ORACLES}.{name.replace('-', '_')}")
+        found.update(getattr(module, "NEEDS", ()))
+    return tuple(sorted(found))
+
+
 def load_oracles(names: Iterable[str]) -> tuple[Oracle, ...]:
     """Return the oracles called ``names``; raises UsageError for one that does not exist."""
-    return tuple(cast(Oracle, load_plugin("harness.oracles", name=name, kind="oracle")) for name in names)
+    return tuple(cast(Oracle, load_plugin(_ORACLES, name=name, kind="oracle")) for name in names)
 
 
 def clock_patch(model: str) -> Patch:
@@ -161,8 +242,8 @@ class StorageRoom:
         storage, folder = self._last
         self._last = None
         close = getattr(storage, "close", None)
-        if callable(close):
-            close()
+        if callable(close) and not inspect.iscoroutinefunction(close):
+            close()  # one that waits cannot: the loop that it knows is closed
         # Emptied, not removed: on some file systems removing a folder costs as much as a run.
         for entry in folder.iterdir():
             if entry.is_dir() and not entry.is_symlink():

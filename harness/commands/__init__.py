@@ -1,4 +1,4 @@
-"""Commands with a file of their own; ``PLUGIN`` of a module is a click command.
+"""Commands that are large enough for a file of their own.
 
-Owns nothing itself; must not know other commands.
+Owns nothing itself; must not know each other.
 """

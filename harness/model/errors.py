@@ -14,6 +14,10 @@ class UsageError(HarnessError, ValueError):
     """Wrong input by the user: one clear line, exit status 2."""
 
 
+class MissingPackageError(UsageError):
+    """Something that was chosen needs a package that is not installed, or not in a release that fits."""
+
+
 class TokenError(UsageError):
     """A schedule token is damaged or of an unknown version."""
 

@@ -80,7 +80,8 @@ class Execution:
 
     choices: how many choice points it met. rung: the least assumption that its schedule needed.
     inversions: pairs of sleeps (and their source lines) that completed against their deadlines.
-    abandoned: names of tasks that would not end when they were cancelled after the ending.
+    abandoned: names of tasks and generators that would not end when they were cancelled after the ending.
+    unhandled: errors that asyncio would have logged, such as "Task exception was never retrieved", one line each.
     """
 
     ending: Ending
@@ -93,6 +94,7 @@ class Execution:
     journal: tuple[Event, ...] = ()
     inversions: tuple[tuple[str, str], ...] = ()
     abandoned: tuple[str, ...] = ()
+    unhandled: tuple[str, ...] = ()
     violations: tuple[Violation, ...] = ()
     used_real_io: bool = False
     notes: dict[str, Any] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from harness.model.errors import UsageError
+from harness.model.errors import MissingPackageError, UsageError
 
 
 def plugin_names(package: str) -> tuple[str, ...]:
@@ -34,11 +34,21 @@ def unknown(kind: str, *, name: str, known: Iterable[str]) -> UsageError:
 def load_plugin(package: str, *, name: str, kind: str) -> object:
     """Return the ``PLUGIN`` attribute of the module called ``name`` in ``package``.
 
-    Raises UsageError, which lists the nearest names, when there is none.
+    Raises UsageError, which lists the nearest names, when there is none, and MissingPackageError when the
+    module imports what is not there.
     """
     names = plugin_names(package)
     if name not in names:
         raise unknown(kind, name=name, known=names)
-    module = importlib.import_module(f"{package}.{name.replace('-', '_')}")
+    try:
+        module = importlib.import_module(f"{package}.{name.replace('-', '_')}")
+    except ModuleNotFoundError as error:
+        missing = str(error.name)
+        if missing.partition(".")[0] == __name__.partition(".")[0]:
+            raise  # a mistake of ours
+        needed = missing.replace("_", "-")
+        raise MissingPackageError(f"the {kind} {name!r} needs {needed!r}, which is not installed") from error
+    except ImportError as error:
+        raise MissingPackageError(f"the {kind} {name!r} does not fit what is installed: {error}") from error
     plugin: object = module.PLUGIN
     return plugin

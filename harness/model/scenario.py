@@ -24,8 +24,11 @@ class Scenario:
     program: an async function of one ``durable``. storages: names of registered storages, or name to
     factory. package, affected: a distribution and a version range such as ``>=1.22,<1.24`` in which the
     promise is known to break. breaks_on: the storages, as they are, on which it breaks there; None for all.
-    oracles: names of those that judge. rung: the highest assumption. shapes: whether the search also
-    chooses how a save waits. budget: executions per storage.
+    oracles: names of those that judge, or ``("all",)``. rung: the highest assumption. shapes: whether the search also
+    chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
+    clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
+    budget: executions per storage. requires: what it imports besides ``package``, as requirements; where one is not
+    installed, it is skipped.
     """
 
     name: str
@@ -39,7 +42,11 @@ class Scenario:
     reference: str = ""
     rung: Rung = Rung.LATENCY
     shapes: bool = True
+    faults: tuple[str, ...] = ()
+    clock: str = "increasing"
+    without: Mapping[str, str] = field(default_factory=dict)
     budget: int = 500
+    requires: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -61,6 +68,9 @@ def scenario(
     known = set(Scenario.__dataclass_fields__) - {"name", "program", "storages"}
     if wrong := sorted(set(options) - known):
         raise UsageError(f"scenario {name!r}: unknown option {wrong[0]!r} (known: {', '.join(sorted(known))})")
+    for oracle, reason in dict(options.get("without", {})).items():
+        if not str(reason).strip():
+            raise UsageError(f"scenario {name!r}: oracle {oracle!r} is switched off without a reason")
     factories: dict[str, StorageFactory | None] = (
         dict(storages) if isinstance(storages, Mapping) else dict.fromkeys(storages)
     )

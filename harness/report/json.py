@@ -9,10 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.rung import Rung
-from harness.search.result import SearchResult
+from harness.search.result import Counterexample, Deciding, SearchResult
 
 
-def result_object(result: SearchResult, *, setup: Mapping[str, str], rung: Rung) -> dict[str, Any]:
+def result_object(
+    result: SearchResult, *, setup: Mapping[str, str], rung: Rung, without: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """Return the object of one search.
 
     ``rung`` is the least assumption of the counterexample, or, without one, the rung that was searched.
@@ -31,16 +33,26 @@ def result_object(result: SearchResult, *, setup: Mapping[str, str], rung: Rung)
         "executions_total": result.executions,
         "seconds": round(result.seconds, 3),
         "schedule": None if schedule is None else schedule.token(),
-        "text": None if found is None else schedule_text(found.execution.schedule.decisions),
+        "text": None if found is None else text_of(found),
         "oracle": None if found is None else found.violation.oracle,
         "message": None if found is None else found.violation.message,
-        "deciding": None,
+        "deciding": None if found is None or found.deciding is None else _pair(found.deciding),
         "deviations": None if schedule is None else schedule.deviations,
         "found_by": None if found is None else found.found_by,
         "sleeps": [] if found is None else sleeps_concerned(found.execution.inversions),
         "difference": None if found is None else found.difference or None,
         "interrupted": result.interrupted,
+        "without": dict(without or {}),
     }
+
+
+def text_of(found: Counterexample) -> str:
+    """Return the schedule of ``found`` in words; they can be replayed where its discipline is ``ranks``."""
+    return found.text or schedule_text(found.execution.schedule.decisions)
+
+
+def _pair(deciding: Deciding) -> list[str]:
+    return [deciding.first.name, deciding.second.name]
 
 
 def schedule_text(decisions: tuple[Any, ...]) -> str:
@@ -54,7 +66,7 @@ def schedule_text(decisions: tuple[Any, ...]) -> str:
         elif decision.kind == "shape":
             clauses.append(f"{subject} waits {option}")
         elif decision.kind == "fault":
-            clauses.append(f"fault {option}")
+            clauses.append(f"{subject} {option}")
         elif decision.kind == "order":
             clauses.append(f"sets of tasks in order {option}")
         else:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 
 from harness.model.outcome import Execution, Turn
-from harness.report.json import schedule_text, sleeps_concerned
+from harness.report.json import sleeps_concerned, text_of
 from harness.search.result import Counterexample, SearchResult
 
 MAX_LINES = 40
@@ -29,7 +29,7 @@ def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, run
                 rung if found is None else found.rung.label,
                 str(result.executions if found is None else found.found_after),
                 f"{result.seconds:.2f}",
-                "-" if found is None else schedule_text(found.execution.schedule.decisions),
+                "-" if found is None else text_of(found),
             )
         )
     widths = [max(len(row[column]) for row in cells) for column in range(5)]
@@ -38,10 +38,10 @@ def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, run
     )
 
 
-def failure_report(found: Counterexample, *, title: str, replay: str) -> str:
+def failure_report(found: Counterexample, *, title: str, replay: str, without: Mapping[str, str] | None = None) -> str:
     """Return the report of one counterexample.
 
-    replay: the command line that replays it.
+    replay: the command line that replays it. without: oracles that were switched off, with the reasons.
     """
     execution = found.execution
     lines = [f"{title}: {found.violation.oracle} is violated (rung {found.rung.label})"]
@@ -50,14 +50,35 @@ def failure_report(found: Counterexample, *, title: str, replay: str) -> str:
         lines.append("  it assumes that these sleeps stand for work of unknown duration:")
         lines += [f"    {_relative(name)}" for name in sleeps_concerned(execution.inversions)[:4]]
     lines.append(f"  found after {found.found_after} execution(s) by {found.found_by}")
-    lines.append(f"  schedule: {schedule_text(execution.schedule.decisions)}")
+    lines.append(f"  schedule: {text_of(found)}")
+    lines += deciding_lines(found)
     if not found.replays:
         lines.append("  NOT deterministic: executed again, it went another way; first difference:")
         lines.append(f"    {found.difference or 'the same trace, another outcome'}")
+    lines += [f"  not judged: {oracle} ({reason})" for oracle, reason in (without or {}).items()]
     tail = ["", f"  replay: {replay}"]
     turns = turns_that_matter(execution, limit=MAX_LINES - len(lines) - len(tail) - 1)
     lines += ["", *turns] if turns else []
     return "\n".join([*lines, *tail])
+
+
+def deciding_lines(found: Counterexample) -> list[str]:
+    """Return the deciding ordering, both ways, or the statement that there is none."""
+    if not found.explained:
+        return []
+    pair = found.deciding
+    if pair is None:
+        return ["  decides: no single ordering of two events separates failing from passing executions"]
+    first, second = (f"{moment.name}{_at(moment.where)}" for moment in (pair.first, pair.second))
+    return [
+        f"  decides: fails when  {first}",
+        f"              before  {second}   ({pair.failing} of {pair.failing} executions)",
+        f"           passes the other way round ({pair.passing} of {pair.passing})",
+    ]
+
+
+def _at(where: str) -> str:
+    return f" [{_relative(where)}]" if where else ""
 
 
 def turns_that_matter(execution: Execution, *, limit: int) -> list[str]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import sys
-import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -18,39 +18,62 @@ from harness.model.choice import Scheduler
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, external, watchdog
+from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
-from harness.runtime.loop import ControlledLoop, LoopSettings
+from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
+from harness.runtime.silence import Noise, name_of, silenced
 from harness.runtime.waits import live_tasks
 
 Program = Callable[[], Coroutine[Any, Any, Any]]
 
-DEFAULT_TURN_LIMIT = 100_000
-# What is left after an ending gets this many turns to unwind; the rest is abandoned by name.
-CLEANUP_TURNS = 10_000
-# Leftover coroutines form cycles; they are collected where their noise is kept from the user.
+DEFAULT_TURN_LIMIT = 50_000
+_SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+# What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
+# abandoned by name.
+CLEANUP_TURNS = 1_000
+CLEANUP_TURNS_PER_TASK = 20
+# Leftover coroutines form cycles; they are collected where their noise is kept from the user, after this many
+# executions or when this many objects were made.
 COLLECT_EVERY = 200
+COLLECT_OBJECTS = 50_000
+# Within an execution the collector runs only when it made very many objects: when a weak reference dies, and
+# when a forgotten generator is closed, is then the same each time and no matter of what ran before.
+_THRESHOLDS = (200_000, 10, 10)
 
 
 class Session:
-    """The patches that many executions share; see ``open_session``."""
+    """The patches that many executions share; see ``open_session``.
+
+    noise: what was kept from the user so far. learning: whether executions add to ``memory``; while it is
+    off, the same choices meet the same options, however many executions came before.
+    """
 
     def __init__(self) -> None:
         self.executions = 0
         self.on_begin: list[Callable[[ControlledLoop], None]] = []
-        self.known_threads = external.thread_idents()
+        self.known_threads = threads.alive_threads()
+        self.memory: dict[str, Any] = {}
+        self.learning = True
+        self.noise = Noise()
 
 
 @contextlib.contextmanager
 def open_session(session: Session | None = None) -> Iterator[Session]:
-    """Prepare the process for executions, once per search: seeded entropy and the watchdog."""
+    """Prepare the process for executions, once per search: seeded entropy, the watchdog and silence."""
+    session = session or Session()
+    thresholds = gc.get_threshold()
     # Frozen objects are not visited by the collector: a collection then costs what an execution left.
     gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
     try:
-        with entropy.seeded_entropy(), watchdog.watched():
-            yield session or Session()
+        with watchdog.heeding_interrupts(), entropy.seeded_entropy(), watchdog.watched(), silenced(session.noise):
+            try:
+                yield session
+            finally:
+                gc.collect()
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()
 
 
@@ -70,29 +93,36 @@ def execute(
     is in ``notes["on_end"]``.
     Raises nothing of the program's own: how it ended is data. KeyboardInterrupt passes through.
     """
-    settings = settings or LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+    if session is None:
+        alone = Session()
+        with silenced(alone.noise):
+            execution = execute(program, scheduler, settings=settings, session=alone, setup=setup, on_end=on_end)
+            if execution.abandoned or execution.ending.kind != "returned":
+                gc.collect()
+        return execution
+    settings = settings or _SETTINGS
     entropy.reseed()
     loop = ControlledLoop(scheduler, settings=settings)
     abandoned: tuple[str, ...] = ()
-    if session is not None:
-        loop.known_threads = session.known_threads
-        for begin in session.on_begin:
-            begin(loop)
+    loop.known_threads = session.known_threads
+    loop.memory = session.memory if session.learning else dict(session.memory)
+    loop.unhandled = unhandled = list[str]()
+    for begin in session.on_begin:
+        begin(loop)
     try:
         ending = _run(loop, program)
-        turns, now_s = loop.turn, loop.time()
+        turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
         trace, journal = tuple(loop.trace), tuple(loop.journal)
         choices, decisions, rung = loop.choices, tuple(loop.decisions), loop.rung
         inversions = tuple(loop.inversions)
-        abandoned = _clean_up(loop)
+        abandoned = _clean_up(loop, session.noise)
     finally:
         watchdog.attend(None)
         _close(loop)
-    if session is not None:
-        session.executions += 1
-        if session.executions % COLLECT_EVERY == 0:
-            collect()
+    session.executions += 1
+    if session.executions % COLLECT_EVERY == 0 or gc.get_count()[0] > COLLECT_OBJECTS:
+        gc.collect()
     schedule = Schedule(
         decisions=decisions,
         rung=settings.rung,
@@ -112,6 +142,7 @@ def execute(
         journal=journal,
         inversions=inversions,
         abandoned=abandoned,
+        unhandled=tuple(unhandled),
         used_real_io=loop.used_real_io,
         notes={} if note is None else {"on_end": note},
     )
@@ -141,28 +172,60 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
     return Ending("returned", value=value)
 
 
-def _clean_up(loop: ControlledLoop) -> tuple[str, ...]:
+def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
     """Cancel what is left, as ``asyncio.run`` does, in default order; return what would not end.
 
-    What will not end is kept from warning later, in another execution.
+    What will not end is closed here, so that none of it runs later, in another execution.
     """
-    loop.scheduler = None
+    loop.scheduler = loop.ran = None
     loop.tracing = False
-    left = live_tasks(loop)
-    if not left and not loop._asyncgens and not loop.parked:  # type: ignore[attr-defined]
+    left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
+    generators = list(loop._asyncgens)  # type: ignore[attr-defined]
+    if not left and not generators and not loop.parked and not loop.graveyard:
         return ()
     loop.forget_ranks()
-    loop.settings = replace(loop.settings, turn_limit=loop.turn + CLEANUP_TURNS, external_wait_s=0.05)
-    loop.set_exception_handler(lambda _loop, _context: None)
+    loop.countdowns.clear()
+    loop.set_exception_handler(lambda _loop, context: noise.note(describe_unhandled(context)))
     for task in left:
         task.cancel()
+    turns = CLEANUP_TURNS + CLEANUP_TURNS_PER_TASK * len(left)
     for work in (_gather(left), loop.shutdown_asyncgens(), _drain(loop)):
+        loop.settings = replace(loop.settings, turn_limit=loop.turn + turns, external_wait_s=0.05)
         with contextlib.suppress(Exception, StalledError, asyncio.CancelledError):
             loop.run_until_complete(work)
-    abandoned = live_tasks(loop)
-    for task in abandoned:
-        task._log_destroy_pending = False
-    return tuple(path_of(loop, task) for task in abandoned if task in left)
+    names = [path_of(loop, task) for task in left if not task.done()]
+    names += [f"generator {generator.__name__}" for generator in generators if generator.ag_frame is not None]
+    generators.clear()
+    with _unlogged() if loop.graveyard else contextlib.nullcontext():
+        _close_tasks(loop, noise)
+    return tuple(names)
+
+
+def _close_tasks(loop: ControlledLoop, noise: Noise) -> None:
+    """Close the coroutines of the tasks that would not end, as if they were inside the loop.
+
+    Their ``finally`` blocks may make new tasks, which are closed before their first turn.
+    """
+    for _ in range(3):
+        tasks = live_tasks(loop)
+        if not tasks:
+            return
+        asyncio._set_running_loop(loop)
+        try:
+            for task in tasks:
+                task._log_destroy_pending = False
+                _close_coroutine(task.get_coro(), noise)
+        finally:
+            asyncio._set_running_loop(None)
+
+
+def _close_coroutine(coro: Any, noise: Noise) -> None:
+    try:
+        coro.close()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # anything may come out of a program's clean-up; it is past its ending
+        noise.note(f"{name_of(coro)} raised {type(error).__name__} while it was closed")
 
 
 async def _gather(tasks: list[Any]) -> None:
@@ -181,14 +244,30 @@ def _close(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
+    loop.interesting_tasks.clear()  # the clock keeps a closed loop until the next execution
+    loop.countdowns.clear()
+    if loop.graveyard:
+        with _unlogged():
+            loop.graveyard.clear()
+            collect()
     if not loop.is_running():
         loop.close()
 
 
+@contextlib.contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep the clean-up of a crashed run, which never happened, out of the logs."""
+    disabled = logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(disabled)
+
+
 def collect() -> None:
     """Collect what closed executions left, silently: their coroutines may misbehave outside their context."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced(Noise()):
         gc.collect()
 
 

@@ -20,6 +20,42 @@ if TYPE_CHECKING:
 # or None when it cannot tell. It may be called before the coroutine was started.
 Resolver = Callable[[Any], "Coroutine[Any, Any, Any] | str | None"]
 
+
+class SetOrder(NamedTuple):
+    """How sets of tasks and of futures iterate: an order of eight neighbours, and whether the eights go backwards.
+
+    A set iterates in the order of the low bits of its members' hashes, so they decide it.
+    """
+
+    order: tuple[int, ...]
+    backwards: bool
+
+    def hash_of(self, number: int) -> int:
+        """Return the hash of the object that was created as ``number``."""
+        eights = number >> 3
+        return (~eights & _MANY if self.backwards else eights) << 3 | self.order.index(number & 7)
+
+    def __str__(self) -> str:
+        return f"set order {''.join(map(str, self.order))}{' backwards' if self.backwards else ''}"
+
+
+_MANY = (1 << 24) - 1
+
+# Creation order first. invariant: any three of eight neighbours meet in each of their six orders (a sequence
+# covering array of strength three, found by greedy search).
+SET_ORDERS = (
+    SetOrder((0, 1, 2, 3, 4, 5, 6, 7), backwards=False),
+    SetOrder((7, 6, 5, 4, 3, 2, 1, 0), backwards=True),
+    SetOrder((3, 5, 1, 7, 0, 6, 2, 4), backwards=False),
+    SetOrder((4, 2, 6, 0, 7, 1, 5, 3), backwards=True),
+    SetOrder((6, 1, 0, 7, 3, 4, 5, 2), backwards=False),
+    SetOrder((5, 2, 7, 0, 4, 3, 6, 1), backwards=True),
+    SetOrder((3, 4, 7, 0, 2, 5, 1, 6), backwards=False),
+    SetOrder((2, 1, 5, 6, 4, 3, 0, 7), backwards=True),
+    SetOrder((4, 3, 1, 6, 2, 5, 7, 0), backwards=False),
+    SetOrder((0, 7, 6, 5, 1, 2, 3, 4), backwards=True),
+)
+
 _resolvers: dict[CodeType, Resolver] = {}
 
 
@@ -62,13 +98,14 @@ class ControlledTask(asyncio.Task[Any]):
 
     number: int
     hash_value: int
+    path: str  # set by lane_path()
 
     def __init__(self, coro: Any, *, loop: ControlledLoop, **kwargs: Any) -> None:
         parent = asyncio.current_task(loop)
         births = loop.births
         self.number = number = len(births)
-        # The mask is a choice of the search: stock asyncio leaves the order of such a set open.
-        self.hash_value = number ^ loop.set_order_mask
+        # Which order is a choice of the search: stock asyncio leaves the order of such a set open.
+        self.hash_value = number if loop.set_order is SET_ORDERS[0] else loop.set_order.hash_of(number)
         births.append(Birth(-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro)))
         if kwargs.get("name") is None:
             # Default names count per process; ours count per loop.
@@ -82,15 +119,16 @@ class ControlledTask(asyncio.Task[Any]):
 class ControlledFuture(asyncio.Future[Any]):
     """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
 
-    number: int
+    hash_value: int
 
     def __hash__(self) -> int:
         try:
-            return self.number
+            return self.hash_value
         except AttributeError:
             loop: Any = self.get_loop()
-            self.number = loop.hashed_futures = loop.hashed_futures + 1
-            return self.number
+            self.hash_value = loop.set_order.hash_of(loop.hashed_futures)
+            loop.hashed_futures += 1
+            return self.hash_value
 
 
 @contextlib.contextmanager
@@ -146,6 +184,26 @@ def task_path(births: list[Birth], number: int) -> str:
             parts.append(birth.name if ordinal == 1 else f"{birth.name}#{ordinal}")
         number = birth.parent
     return "/".join(reversed(parts))
+
+
+def lane_path(loop: ControlledLoop, task: Any) -> str:
+    """Return ``path_of`` a task, "" for the root, kept on it: its parents and elder siblings stay the same."""
+    path: str | None = getattr(task, "path", None)
+    if path is None:
+        path = path_of(loop, task)
+        if isinstance(task, ControlledTask):
+            task.path = path = path if task.number else ""
+    return path
+
+
+def descends_from(loop: Any, task: Any, ancestor: int) -> bool:
+    """Return whether ``task`` was created by the task with number ``ancestor``, or by one of its descendants."""
+    number = getattr(task, "number", -1)
+    while number >= 0:
+        number = loop.births[number].parent
+        if number == ancestor:
+            return True
+    return False
 
 
 def path_of(loop: Any, task: Any) -> str:

@@ -2,8 +2,9 @@
 
 Owns how one batch of ready callbacks runs when someone watches or reorders it; must not know arrivals.
 
-A lane is one task's turns. In a relaxed schedule only runs of consecutive task turns are permuted: no turn
-overtakes a plain callback, and plain callbacks keep their order, on which asyncio's own transports rely.
+A lane is one task's turns. In a relaxed schedule no turn overtakes a plain callback, plain callbacks keep their
+order, on which asyncio's own transports rely, and so do the callbacks of one future, turns among them. A turn that
+is held may be overtaken by other plain callbacks.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import types
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from harness.model.choice import Key, Place
 from harness.model.rung import Rung
 from harness.runtime import turns
 from harness.runtime.clock import real_time
-from harness.runtime.identity import path_of
-from harness.runtime.ops import Op, caller_site
+from harness.runtime.identity import lane_path, path_of
+from harness.runtime.ops import Op, caller_site, place_of
 from harness.runtime.waits import current_line
 
 if TYPE_CHECKING:
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
 
 LANE_RANKS = ("in turn", "hold")
 # No scheduler may starve a lane for ever: one that was passed over this often runs next.
-MAX_PASSED_OVER = 200
+# High enough that a lane can wait until a parent that yields between births has started dozens of others.
+MAX_PASSED_OVER = 1000
 
 _Task: Any = asyncio.Task
 _PYTHON_TURNS = {
@@ -65,13 +68,35 @@ def run_batch(loop: ControlledLoop) -> None:
         if handle._cancelled:
             continue
         task = turn_task(handle)
-        if by_rank and task is not None and hold_turn(loop, handle, task):
-            continue
-        loop.turn += 1
-        if loop.tracing:
-            run_traced(loop, handle, task)
-        else:
-            handle._run()
+        if by_rank:
+            if task is None:
+                run_held_turns(loop, handle)
+            elif hold_turn(loop, handle, task):
+                continue
+        run_turn(loop, handle, task)
+
+
+def run_turn(loop: ControlledLoop, handle: Any, task: Any) -> None:
+    """Run one callback."""
+    loop.turn += 1
+    if loop.tracing:
+        run_traced(loop, handle, task)
+    else:
+        handle._run()
+
+
+def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
+    """Run the held turns that the plain callback ``handle`` must not overtake.
+
+    Both wait for the same future, whose callbacks are called in the order in which they were added.
+    """
+    args = handle._args
+    if not args or not asyncio.isfuture(args[0]):
+        return
+    for op in [op for op in loop.parked if op.kind == "turn" and op.target._args[:1] == args[:1]]:
+        loop.parked.remove(op)
+        if not op.target._cancelled:
+            run_turn(loop, op.target, op.owner)
 
 
 def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
@@ -82,13 +107,14 @@ def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
         if task is None:
             break
         run.append(Lane(loop, task))
-    if len(run) < 2:
-        return
     passed = loop.passed_over
-    first = run[0].task
-    if passed.get(first, 0) >= MAX_PASSED_OVER:
-        passed.pop(first)
+    if len(run) < 2 or passed.get(run[0].task, 0) >= MAX_PASSED_OVER:
+        if run and passed:
+            passed.pop(run[0].task, None)
+        if run and loop.ran is not None:
+            loop.ran(run[0])
         return
+    first = run[0].task
     index = loop.choose("lane", run, subject=None)
     if not index:
         passed.pop(first, None)
@@ -113,9 +139,38 @@ class Lane:
     def __str__(self) -> str:
         return path_of(self.loop, self.task)
 
+    @property
+    def key(self) -> Key:
+        """Who this is, unique in an execution."""
+        return "lane", getattr(self.task, "number", -1)
+
+    @property
+    def path(self) -> str:
+        """The task's path."""
+        return lane_path(self.loop, self.task)
+
+    @property
+    def lane(self) -> int:
+        """The task's number, or -1 for a foreign one."""
+        return getattr(self.task, "number", -1)
+
+    @property
+    def place(self) -> Place:
+        """Where its next turn begins, the same in every execution."""
+        return place_of(self.loop, self.task)
+
+    @property
+    def interesting(self) -> bool:
+        """Whether the task is one of a storage operation, a failure or a cancellation."""
+        return self.task in self.loop.interesting_tasks
+
 
 def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
-    """Ask whether this lane waits; a held turn is parked until the others have nothing left to do."""
+    """Ask whether this lane waits.
+
+    A held turn is parked until the others have nothing left to do, or until a callback comes that was added to
+    the same future later.
+    """
     if handle in loop.released:
         loop.released.remove(handle)
         return False
@@ -132,6 +187,7 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     op.owner = task
     op.rank = 1
     loop.parked.append(op)
+    loop.needs(Rung.RELAXED)  # here, because an execution may end before the turn comes
     if loop.tracing:
         op.site = current_line(task)
         loop.record(str(lane), "held", op.site)
@@ -140,7 +196,7 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
 
 def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
     """Run one turn and record who ran and what came of it."""
-    number, now_s = loop.turn, loop.time()
+    number, now_s = loop.turn, loop.now()
     if task is None:
         callback: Any = handle._callback
         name = getattr(callback, "__qualname__", type(callback).__name__)
@@ -160,7 +216,7 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
             what = f"raises {type(error).__name__}"
         else:
             what = "returns"
-    loop.trace.insert(mark, loop.entry(lane, what, where, number=number, now_s=now_s))
+    loop.enter(loop.entry(lane, what, where, number=number, now_s=now_s), mark)
 
 
 def run_batch_in_debug_mode(loop: ControlledLoop) -> None:

@@ -11,7 +11,7 @@ import heapq
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,15 +21,32 @@ from harness.model.outcome import Event, Turn
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime import arrivals, external, jobs, lanes
-from harness.runtime.clock import TICK_S
-from harness.runtime.identity import Birth, ControlledFuture, ControlledTask, make_task
-from harness.runtime.ops import ControlledTimer, Op, caller_site
+from harness.runtime.clock import READ_S, TICK_S
+from harness.runtime.faults import Countdown
+from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
+from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
+from harness.runtime.threads import alive_threads, may_call_back
 from harness.runtime.waits import describe_waits
 
-# Masks for the iteration order of sets of tasks: creation order first, then three others.
-SET_ORDERS = (0, 7, 5, 3)
+# Turns without a pause after which a read of the clock counts as polling.
+POLLING_TURNS = 4096
 
+# An execution keeps this many errors that nobody handled.
+MAX_UNHANDLED = 100
+
+# Eager tasks are new in Python 3.12.
+_EAGER_FACTORY = getattr(asyncio, "eager_task_factory", object())
 _SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
+
+
+def describe_unhandled(context: Mapping[str, Any]) -> str:
+    """Return an exception handler's context as one line without addresses, and without what it refers to."""
+    subject = context.get("task") or context.get("future") or context.get("asyncgen")
+    error = context.get("exception")
+    loop = None if subject is None or not hasattr(subject, "get_loop") else subject.get_loop()
+    name = path_of(loop, subject) if subject is not None else ""
+    message = str(context.get("message") or "unhandled exception").partition(" <")[0].removeprefix("Controlled")
+    return message + (f" in {name}" if name else "") + ("" if error is None else f": {type(error).__name__}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +55,9 @@ class LoopSettings:
 
     rung: the highest assumption that the scheduler may use. turn_limit: turns until the execution ends,
     0 for none. patience: iterations without a pause after which a parked op arrives all the same, so that
-    a polling task starves nobody. external_wait_s: real seconds to wait for a foreign thread.
+    a polling task starves nobody. external_wait_s: real seconds that a quiet loop waits for the answer of
+    a foreign thread or of a job on a real executor; files, signals and child processes are waited for
+    without an end.
     """
 
     rung: Rung = Rung.LATENCY
@@ -46,7 +65,7 @@ class LoopSettings:
     turn_limit: int = 0
     patience: int = 128
     allow_real_io: bool = False
-    external_wait_s: float = 1.5
+    external_wait_s: float = 5.0
     tracing: bool = False
 
 
@@ -59,13 +78,18 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # In the ``turns`` discipline only: callbacks that this iteration still runs, and who is told before each.
     batch_left = 0
     on_turn: Callable[[asyncio.Handle], None] | None = None
+    waiting_outside = False  # true while it waits in real time, where slowness is no stall
+    waited_s = 0.0  # real seconds that timers waited for foreign threads
 
     def __init__(self, scheduler: Scheduler | None = None, *, settings: LoopSettings | None = None) -> None:
         settings = settings or LoopSettings()
         self.settings = settings
         self.scheduler = scheduler
+        # Told of each lane or arrival that had no alternative; a scheduler that counts needs it.
+        self.ran: Callable[[Any], None] | None = getattr(scheduler, "ran", None)
         self.tracing = settings.tracing
         self.trace: list[Turn] = []
+        self.heed: Callable[[Turn], None] | None = getattr(scheduler, "heed", None)
         self.births: list[Birth] = []
         self.hashed_futures = 0
         self.turn = 0
@@ -82,23 +106,38 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.passed_over: dict[Any, int] = {}
         self.released: list[asyncio.Handle] = []
         self.interesting_tasks: set[Any] = set()
+        self.countdowns: list[Countdown] = []  # of the runs to which something may happen
+        self.graveyard: list[Any] = []  # what a crash left behind
+        self.memory: dict[str, Any] = {}  # what earlier executions of the session taught
         self.busy = 0  # iterations since the loop was last quiet
+        self.iteration = 0
+        self.streak = 0  # ops delivered since the last timer
+        self.passed_held = 0  # timers delivered while an op was held
+        self.pools: dict[Any, Pool] = {}  # one per executor that got a job
+        # Iteration, op ("" for a timer) and time of each delivery, in order, when somebody asks for it.
+        self.deliveries: list[tuple[int, str, float]] | None = None
+        self._reads = 0
+        self._quiet_turn = 0
+        self._read_turn = 0
         self.used_real_io = False
-        self.foreign: deque[asyncio.Handle] = deque()
-        self._foreign_arrived: threading.Event | None = None
+        self.foreign: deque[tuple[str, asyncio.Handle]] = deque()
+        self.real_jobs: list[asyncio.Future[Any]] = []
+        self.followed_at: float | None = None  # real time up to which virtual time followed; None: it does not
         self.uncontrolled: UncontrolledError | None = None
         self.stalled = ""
+        self.unhandled: list[str] | None = None  # errors that nobody handled; None: they are logged
         self._op_number = 0
-        self.known_threads: frozenset[int] | None = None
+        self.known_threads: frozenset[threading.Thread] | None = None
         self._ssock: Any = None
         self._csock: Any = None
         self._opening_pipe = False
-        super().__init__(external.LazySelector(self._selector_opened))
+        super().__init__(external.LazySelector(self._gate))
         self._clock_resolution = TICK_S / 1000
+        self._outside = settings.allow_real_io
         self._observed = settings.tracing or settings.rung is Rung.RELAXED
-        self.set_order_mask = 0
+        self.set_order = SET_ORDERS[0]
         if scheduler is not None:
-            self.set_order_mask = SET_ORDERS[self.choose("order", SET_ORDERS)]
+            self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
         self.set_task_factory(make_task)  # type: ignore[arg-type]
 
     # -- choices ---------------------------------------------------------------------------------
@@ -107,7 +146,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Ask the scheduler; ``enabled`` has at least two options, default first."""
         if self.scheduler is None:
             return 0
-        point = ChoicePoint(kind, enabled, self.choices, self.time(), subject, interesting)
+        point = ChoicePoint(kind, enabled, self.choices, self.now(), subject, interesting)
         value = self.scheduler.choose(point)
         if value:
             label = option_label(point, value) if self.tracing else ""
@@ -117,7 +156,13 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def record(self, lane: str, what: str, where: str = "") -> None:
         """Append to the trace."""
-        self.trace.append(self.entry(lane, what, where, number=self.turn, now_s=self.time()))
+        self.enter(self.entry(lane, what, where, number=self.turn, now_s=self.now()), len(self.trace))
+
+    def enter(self, entry: Turn, position: int) -> None:
+        """Put an entry into the trace, and show it to a scheduler that heeds what happens."""
+        self.trace.insert(position, entry)
+        if self.heed is not None:
+            self.heed(entry)
 
     def entry(self, lane: str, what: str, where: str, *, number: int, now_s: float) -> Turn:
         """Return a trace entry."""
@@ -125,7 +170,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def note(self, kind: str, subject: str, *, run: int, **data: Any) -> None:
         """Append a fact to the journal."""
-        self.journal.append(Event(self.turn, self.time(), kind, run, subject, data))
+        self.journal.append(Event(self.turn, self.now(), kind, run, subject, data))
         if self.tracing:
             self.record(f"run {run}", f"{kind} {subject}")
 
@@ -142,12 +187,37 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- time ------------------------------------------------------------------------------------
 
     def time(self) -> float:
-        """Return virtual seconds: they move when a timer is delivered, and one microsecond per turn."""
-        return self.offset_s + self.turn * TICK_S
+        """Return virtual seconds: they move when a timer is delivered, with each turn, and with each read.
+
+        No two reads are equal, as on a real clock: two deadlines are the same only if the program says so.
+        """
+        self._reads += 1
+        return self.polled_time()
+
+    def polled_time(self) -> float:
+        """Return what a clock of the process shows that follows this loop.
+
+        A program that reads it again and again while nothing happens waits for it to move, so it does.
+        """
+        without_pause = self.turn - self._quiet_turn
+        if without_pause > POLLING_TURNS:
+            # as often as the reader could have looked if the scheduler had let it
+            self.offset_s += without_pause * TICK_S * max(1, self.turn - max(self._read_turn, self._quiet_turn))
+            self._read_turn = self.turn
+        return self.now()
+
+    def now(self) -> float:
+        """Return virtual seconds without moving them."""
+        return self.offset_s + self.turn * TICK_S + self._reads * READ_S
+
+    def note_quiet(self) -> None:
+        """Note that the loop has nothing to run, so that nobody is polling."""
+        self.busy = 0
+        self._quiet_turn = self.turn
 
     def advance_to(self, when: float) -> None:
         """Move the clock to ``when``, never backwards."""
-        offset = when - self.turn * TICK_S
+        offset = when - self.turn * TICK_S - self._reads * READ_S
         if offset > self.offset_s:
             self.offset_s = offset
 
@@ -185,10 +255,12 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self._check_thread()  # type: ignore[attr-defined]
             self._check_callback(callback, "call_at")  # type: ignore[attr-defined]
         timer = ControlledTimer(when, callback, args, self, context)
+        if timer._source_traceback:
+            del timer._source_traceback[-1]
         timer.number = self.next_op_number()
         timer.owner = asyncio.current_task(self) if asyncio._get_running_loop() is self else None
         timer.sleep = callback is _SLEEP_CALLBACK
-        timer.delay = when - self.time()
+        timer.delay = when - self.now()
         timer.rank = 0
         timer.early = False
         timer.interesting = timer.owner in self.interesting_tasks
@@ -203,8 +275,23 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Future[Any]:
         """Park ``func`` as a job that runs inline when it is delivered."""
         if jobs.runs_for_real(self, executor):
-            return super().run_in_executor(executor, func, *args)
-        return jobs.park_job(self, func, args)
+            future: asyncio.Future[Any] = super().run_in_executor(executor, func, *args)
+            self.real_jobs.append(future)
+            return future
+        return jobs.park_job(self, executor, func, args)
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109  # its signature
+        """Wait for the worker threads.
+
+        ``asyncio.Runner`` bounds this wait by five minutes (base_events, 3.12), which is a last resort and not an order
+        that a program can meet: a held answer of a thread must not seem to take as long.
+        """
+        if sys.version_info < (3, 12):
+            await super().shutdown_default_executor()
+        elif timeout == asyncio.constants.THREAD_JOIN_TIMEOUT:
+            await super().shutdown_default_executor(None)
+        else:
+            await super().shutdown_default_executor(timeout)
 
     # -- identity --------------------------------------------------------------------------------
 
@@ -216,6 +303,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Return a task that hashes by number, unless the program set a task factory of its own."""
         factory = self._task_factory  # type: ignore[attr-defined]
         if factory is not None and factory is not make_task:
+            if factory is _EAGER_FACTORY:
+                self._check_closed()  # type: ignore[attr-defined]
+                return ControlledTask(coro, loop=self, eager_start=True, **kwargs)
             return super().create_task(coro, **kwargs)
         self._check_closed()  # type: ignore[attr-defined]
         task = ControlledTask(coro, loop=self, **kwargs)
@@ -227,8 +317,11 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- the iteration ---------------------------------------------------------------------------
 
     def _run_once(self) -> None:
+        if "time" in self.__dict__ and self._run_by_their_clock():
+            return
+        self.iteration += 1
         ready = self._ready  # type: ignore[attr-defined]
-        if not ready or self.parked or self._scheduled or self.foreign or self.used_real_io:  # type: ignore[attr-defined]
+        if not ready or self.parked or self._scheduled or self.foreign or self._outside or self.countdowns:  # type: ignore[attr-defined]
             arrivals.arrive(self)
         limit = self.settings.turn_limit
         if limit and self.turn > limit:
@@ -247,11 +340,38 @@ class ControlledLoop(asyncio.SelectorEventLoop):
                 handle._run()
         handle = None  # a callback's error must not keep its own frame alive
 
+    def _run_by_their_clock(self) -> bool:
+        """Run one iteration of stock asyncio for a program that put a clock of its own in place of ours.
+
+        It winds that clock by hand or in ``_selector.select`` (aiotools.VirtualClock), so it decides about time, and
+        nothing is left to choose. Returns False, having done nothing, when there is nothing that its clock could bring.
+        """
+        ready = self._ready  # type: ignore[attr-defined]
+        ready.extend(self.foreign)
+        self.foreign.clear()
+        for op in list(self.parked):
+            arrivals.deliver_op(self, op)
+        if not ready and not self._scheduled:  # type: ignore[attr-defined]
+            return False
+        self.iteration += 1
+        self.turn += len(ready)
+        if 0 < self.settings.turn_limit < self.turn:
+            raise TurnLimitError(f"no end after {self.settings.turn_limit} turns\n{describe_waits(self)}")
+        super()._run_once()  # type: ignore[misc]
+        return True
+
     def quiet(self) -> None:
         """Act on a loop that has nothing to run, nothing parked and no timer: wait outside or give up."""
-        if external.wait_outside(self, timeout_s=None):
+        if external.wait_when_quiet(self):
             return
         raise DeadlockError(f"deadlock: nothing can run any more\n{describe_waits(self)}")
+
+    def default_exception_handler(self, context: dict[str, Any]) -> None:
+        """Keep an error that nobody handled, within an execution; log it, as stock asyncio does, elsewhere."""
+        if self.unhandled is None:
+            super().default_exception_handler(context)
+        elif len(self.unhandled) < MAX_UNHANDLED:
+            self.unhandled.append(describe_unhandled(context))
 
     # -- the outside -----------------------------------------------------------------------------
 
@@ -261,40 +381,45 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Schedule from any thread; a foreign thread's callback arrives when the loop is quiet."""
         owner = self._thread_id  # type: ignore[attr-defined]
         if owner is None or owner == threading.get_ident():
-            return self.call_soon(callback, *args, context=context)
+            handle = super().call_soon_threadsafe(callback, *args, context=context)
+            if handle._source_traceback:  # type: ignore[attr-defined]
+                del handle._source_traceback[-1]  # type: ignore[attr-defined]
+            return handle
         self._check_closed()  # type: ignore[attr-defined]
-        if not self.settings.allow_real_io and self.uncontrolled is None:
+        if self.get_debug():
+            self._check_callback(callback, "call_soon_threadsafe")  # type: ignore[attr-defined]
+        if self.settings.allow_real_io:
+            self.used_real_io = True
+        elif self.uncontrolled is None:
             self.uncontrolled = external.refuse(f"a callback from thread {threading.current_thread().name!r}")
         handle = asyncio.Handle(callback, args, self, context)
-        self.foreign.append(handle)
-        self.foreign_arrived.set()
+        self.foreign.append(("thread", handle))
         self._write_to_self()  # type: ignore[attr-defined]
         return handle
 
-    @property
-    def foreign_arrived(self) -> threading.Event:
-        """Set whenever a foreign thread schedules something; made when it is first needed."""
-        if self._foreign_arrived is None:
-            self._foreign_arrived = threading.Event()
-        return self._foreign_arrived
+    def _add_callback_signalsafe(self, handle: asyncio.Handle) -> None:
+        """Let the handler of a signal arrive as an op; the self-pipe brought it here."""
+        self.foreign.append(("signal", handle))
+
+    def collect(self, events: Any = None) -> bool:
+        """Park what came from outside as ops; return whether anything did."""
+        return arrivals.collect_foreign(self, events)
 
     def foreign_threads(self) -> list[threading.Thread]:
-        """Return threads that were started since the loop first ran and that are alive."""
-        known = self.known_threads or frozenset()
-        return [thread for thread in threading.enumerate() if thread.ident not in known]
+        """Return threads that were started since the loop first ran, that are alive and may call back."""
+        return may_call_back(self.known_threads or frozenset(), turn=self.turn)
 
     def run_forever(self) -> None:
         """Run until stopped."""
         if self.known_threads is None:
-            self.known_threads = external.thread_idents()
+            self.known_threads = alive_threads()
+        if self.used_real_io and not self.is_closed() and not self.is_running():
+            arrivals.begin_run(self)
         super().run_forever()
 
-    def _selector_opened(self) -> None:
-        if self._opening_pipe:
-            return
-        if not self.settings.allow_real_io:
+    def _gate(self) -> None:
+        if not self.settings.allow_real_io and not self._opening_pipe:
             raise external.refuse("real I/O")
-        self.open_pipe()
 
     def open_pipe(self) -> None:
         """Create the self-pipe, which wakes a real ``select`` from other threads and from signals."""
@@ -304,7 +429,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self._opening_pipe = False
 
     def _make_self_pipe(self) -> None:
-        """Make none until it is needed: a pipe costs two file descriptors per loop."""
+        """Make none until it is needed, unless it surely is: a pipe costs two file descriptors per loop."""
+        if self.settings.allow_real_io:
+            self.open_pipe()
 
     def _close_self_pipe(self) -> None:
         if self._ssock is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 
 # Set in the scratch of a loop whose search chooses await shapes.
@@ -24,6 +25,13 @@ async def point(name: str = "point") -> None:
         await loop.park(name)
     else:
         await asyncio.sleep(0)
+
+
+def effect(name: str) -> None:
+    """Note a side effect called ``name`` in the journal, for the oracles; does nothing outside an execution."""
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, ControlledLoop):
+        loop.note("effect", name, run=attempt())
 
 
 def fault(name: str) -> bool:

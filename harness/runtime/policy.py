@@ -16,8 +16,8 @@ from harness.runtime.loop import ControlledLoop, LoopSettings
 class HarnessEventLoopPolicy(asyncio.DefaultEventLoopPolicy):
     """Makes controlled loops.
 
-    scheduler: makes one scheduler per loop; None for the default order. allow_real_io: let sockets,
-    subprocesses, signals and threads through.
+    scheduler: makes one scheduler per loop; None for the default order. settings: of each loop, such as
+    ``LoopSettings(allow_real_io=True)``, which lets sockets, subprocesses, signals and threads through.
     """
 
     def __init__(

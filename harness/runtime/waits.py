@@ -6,6 +6,7 @@ Owns the reading of suspended coroutines; must not know why the loop stopped.
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 
 from harness.runtime.identity import path_of
@@ -15,8 +16,20 @@ if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
 
+# Where asyncio keeps the tasks of all loops; from 3.14 on, C code has a list of its own.
+_REGISTRIES: tuple[Any, ...] = ()
+if sys.version_info < (3, 14):
+    _REGISTRIES = tuple(
+        getattr(asyncio.tasks, name)
+        for name in ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
+        if hasattr(asyncio.tasks, name)
+    )
+
+
 def live_tasks(loop: Any) -> list[Any]:
     """Return the tasks of ``loop`` that are not done, oldest first."""
+    if _REGISTRIES and not any(map(len, _REGISTRIES)):
+        return []  # asking asyncio takes a tenth of a short execution
     return sorted(asyncio.all_tasks(loop), key=lambda task: getattr(task, "number", 1 << 60))
 
 

@@ -27,6 +27,7 @@ class _Watch:
         self.loop: Any = None
         self.seen: tuple[Any, int, int] | None = None
         self.since = 0.0
+        self.interrupted = False
 
     def check(self, signum: int, frame: FrameType | None) -> None:
         loop = self.loop
@@ -34,7 +35,7 @@ class _Watch:
             return
         # ops count as progress too: a job runs inline between two turns
         now = (loop, loop.turn, loop.choices)
-        if self.seen is None or self.seen[0] is not loop or self.seen[1:] != now[1:]:
+        if loop.waiting_outside or self.seen is None or self.seen[0] is not loop or self.seen[1:] != now[1:]:
             self.seen, self.since = now, real_time()
             return
         if real_time() - self.since < STALL_S:
@@ -44,8 +45,37 @@ class _Watch:
         loop.stalled = f"a turn blocked the event loop for {STALL_S:g} s of real time, in\n{stack.rstrip()}"
         raise StalledError(loop.stalled)
 
+    def interrupt(self, signum: int, frame: FrameType | None) -> None:
+        # Raised in a finalizer or swallowed by the program under test, the exception is lost; the note is not.
+        # Between executions the note is enough, and nothing of ours is left half made.
+        self.interrupted = True
+        if self.loop is not None:
+            raise KeyboardInterrupt
+
 
 _watch = _Watch()
+
+
+@contextlib.contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Remember Ctrl-C inside the context until ``raise_if_interrupted`` is called."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    _watch.interrupted = False
+    signal.signal(signal.SIGINT, _watch.interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def raise_if_interrupted() -> None:
+    """Raise KeyboardInterrupt when Ctrl-C came since it was last raised here."""
+    if _watch.interrupted:
+        _watch.interrupted = False
+        raise KeyboardInterrupt
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from harness.model.choice import ChoicePoint
+from harness.model.history import History
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 
@@ -38,7 +39,7 @@ class Plugin:
     rung: Rung | None = None
 
     @staticmethod
-    def make(source: random.Random) -> Ranks:
+    def make(source: random.Random, history: History | None = None) -> Ranks:
         """Return a scheduler for one execution."""
         return Ranks(source)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 
 from harness.model.choice import ChoicePoint
+from harness.model.history import History
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 
@@ -37,7 +38,7 @@ class Plugin:
     rung: Rung | None = Rung.RELAXED
 
     @staticmethod
-    def make(source: random.Random) -> TrioShuffle:
+    def make(source: random.Random, history: History | None = None) -> TrioShuffle:
         """Return a scheduler for one execution."""
         return TrioShuffle(source)
 

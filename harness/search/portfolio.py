@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness.model.choice import Scheduler
-from harness.model.outcome import Execution, Violation, first_difference
+from harness.model.history import History
+from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
-from harness.search.recording import Planned
+from harness.search.determinism import execute_twice, uncontrolled
+from harness.search.learning import Coverage, Watched
+from harness.search.readable import in_readable_form
+from harness.search.recording import Labelled
 from harness.search.result import Counterexample, SearchResult
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
@@ -46,7 +50,10 @@ class Trial:
         self.budget = budget
         self.executions = 0
         self.found_after = 0
+        self.first_failing: Execution | None = None
         self.phase = ""
+        self.history = History()
+        self.coverage = Coverage()
         self._progress = progress
 
     @property
@@ -64,9 +71,15 @@ class Trial:
         self.executions += 1
         if execution.violations and not self.found_after:
             self.found_after = self.executions
+            self.first_failing = execution
         if self._progress is not None:
             self._progress(self.executions, self.phase)
         return execution
+
+    def learn(self, watched: Watched) -> int:
+        """Add a watched execution to what is known; return how many pairs of places are new."""
+        self.history.learn(watched.steps, points=watched.points)
+        return self.coverage.add(watched.steps)
 
 
 class Phase(Protocol):
@@ -77,6 +90,19 @@ class Phase(Protocol):
     def look(self, trial: Trial) -> Failure | None:
         """Run executions until one fails; None when this phase has nothing left to try."""
         ...
+
+
+def first_failure(trial: Trial, steps: Iterator[Failure | None], *, share: float) -> Failure | None:
+    """Return the first failure of ``steps``; None when they end, or when this share of the budget is spent."""
+    allowance = trial.executions + max(1, int(trial.left * share))
+    while trial.executions < allowance:
+        try:
+            found = next(steps)
+        except StopIteration:
+            return None
+        if found is not None:
+            return found
+    return None
 
 
 def search(
@@ -96,7 +122,7 @@ def search(
         trial = Trial(runner, budget=budget, progress=progress)
         try:
             found = _look(trial, phases)
-            counterexample = None if found is None else _confirm(trial, found)
+            counterexample = _check_passing(trial) if found is None else _confirm(trial, found)
         except KeyboardInterrupt:
             return SearchResult("unfinished", trial.executions, real_time() - began, interrupted=True)
     seconds = real_time() - began
@@ -130,15 +156,20 @@ def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
 def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     """Shrink ``failure``, then execute it twice with a trace and compare."""
     phase = trial.phase
+    failing = trial.first_failing
+    if failing is not None and failing.ending.kind == "stalled":
+        # Each execution blocks for a second or more of real time: once is enough to report it.
+        return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     trial.phase = "shrinking"
-    plan = dict(failure.plan) if failure.minimal else shrink(trial, failure.plan, failure.discipline, failure.rung)
-    first, second = (
-        trial.runner.run(Planned(plan), tracing=True, discipline=failure.discipline, rung=failure.rung)
-        for _ in range(2)
+    plan, discipline = dict(failure.plan), failure.discipline
+    if not failure.minimal:
+        plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
+    labels = Labelled(plan)
+    first, second, difference = execute_twice(
+        trial.runner, plan, discipline=discipline, rung=failure.rung, recorder=labels
     )
     trial.executions += 2
-    difference = first_difference(first.trace, second.trace)
-    stable = difference is None and bool(first.violations)
+    stable = not difference and bool(first.violations)
     violation = (first.violations or second.violations or (_vanished(first),))[0]
     return Counterexample(
         execution=first,
@@ -146,7 +177,26 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
         found_after=trial.found_after,
         found_by=phase,
         replays=stable,
-        difference="" if difference is None else f"{difference[0]} | {difference[1]}",
+        difference=difference,
+        text=in_readable_form(first.schedule.decisions, labels.names) if discipline == "ranks" else "",
+    )
+
+
+def _check_passing(trial: Trial) -> Counterexample | None:
+    """Execute the default schedule of a program that passes twice; None when both executions are the same."""
+    if trial.found_after or not trial.executions:
+        return None
+    first, _, difference = execute_twice(trial.runner)
+    trial.executions += 2
+    if not difference:
+        return None
+    return Counterexample(
+        execution=first,
+        violation=uncontrolled(first, difference),
+        found_after=trial.executions,
+        found_by="determinism",
+        replays=False,
+        difference=difference,
     )
 
 

@@ -5,21 +5,26 @@ Owns the record of choice points; must not know why a plan was chosen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label, point_label
+from harness.model.choice import HOLD, ChoiceKind, ChoicePoint, Place, Scheduler, option_label, point_label
 from harness.model.errors import DivergenceError
 from harness.model.schedule import Schedule
+from harness.search.learning import lane_place
 
 
 class Seen(NamedTuple):
-    """A choice point as a search remembers it: position, kind, how many options, and whether it matters."""
+    """A choice point as a search remembers it: position, kind, how many options, and whether it matters.
+
+    weigh: returns how much later than others an option should be tried, or None when options are alike.
+    """
 
     index: int  # type: ignore[assignment]  # a field, not tuple.index
     kind: ChoiceKind
     options: int
     interesting: bool
+    weigh: Callable[[int], int] | None = None
 
 
 class Planned:
@@ -32,12 +37,26 @@ class Planned:
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return the planned value, or 0."""
-        self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting))
+        weigh = getattr(point.enabled, "weight", None)
+        self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting, weigh))
         value = self._plan.get(point.index, 0)
         if value >= len(point.enabled):
             self.fits = False
             return 0
         return value
+
+
+class Labelled(Planned):
+    """Follows a plan and records the names of the choice points, too. names: kind and subject, by index."""
+
+    def __init__(self, plan: Mapping[int, int]) -> None:
+        super().__init__(plan)
+        self.names: list[tuple[str, str]] = []
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return the planned value, or 0."""
+        self.names.append((point.kind, "" if point.subject is None else str(point.subject)))
+        return super().choose(point)
 
 
 class Recorded:
@@ -53,6 +72,21 @@ class Recorded:
         if value:
             self.plan[point.index] = value
         return value
+
+
+class HeldPlaces:
+    """Holds every turn and op at some places, as ranks: they wait until the others have nothing left to do."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        self._places = dict.fromkeys(places)
+
+    def choose(self, point: ChoicePoint, /) -> int:
+        """Return a hold at a held place, and the default elsewhere."""
+        subject = point.subject
+        if point.kind != "hold" or subject is None or subject.lane < 0:
+            return 0
+        place = subject.place
+        return HOLD if place in self._places or lane_place(subject.path, place) in self._places else 0
 
 
 class Replay:

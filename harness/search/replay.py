@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from harness.model.errors import DivergenceError
 from harness.model.outcome import Execution
 from harness.model.schedule import Schedule
+from harness.search.readable import parse_readable
 from harness.search.recording import Replay
 from harness.search.target import Target
 
@@ -40,6 +41,18 @@ def replay(target: Target, schedule: Schedule) -> ReplayResult:
     return ReplayResult(execution, same_trace(schedule, execution.schedule))
 
 
+def replay_text(target: Target, text: str) -> ReplayResult:
+    """Execute a readable schedule once, with a trace.
+
+    Raises UsageError for a clause that is none, and for one that names what the program does not have.
+    """
+    scheduler = parse_readable(text)
+    with target.open() as runner:
+        execution = runner.run(scheduler, tracing=True)
+    scheduler.check()
+    return ReplayResult(execution, None)
+
+
 def same_trace(recorded: Schedule, now: Schedule) -> bool | None:
     """Return whether two schedules carry the digests of one trace; None when the first carries none."""
     if not recorded.facts:
@@ -49,4 +62,4 @@ def same_trace(recorded: Schedule, now: Schedule) -> bool | None:
     return recorded.facts == now.facts
 
 
-__all__ = ["DivergenceError", "ReplayResult", "replay", "same_trace"]
+__all__ = ["DivergenceError", "ReplayResult", "replay", "replay_text", "same_trace"]

@@ -15,11 +15,35 @@ Verdict = Literal["violation", "none-found", "proved", "unfinished", "nondetermi
 
 
 @dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happens in an execution, with a name that means the same in others. where: its source line."""
+
+    name: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """Fails when ``first`` comes before ``second``, passes when it comes after.
+
+    failing, passing: how many executions, all different, support each half. An event that did not happen
+    counts as later than one that did.
+    """
+
+    first: Moment
+    second: Moment
+    failing: int
+    passing: int
+
+
+@dataclass(frozen=True, slots=True)
 class Counterexample:
     """The smallest failing schedule found, executed twice with a trace.
 
     found_after: executions until the first failing one, that one included. replays: whether the second
-    execution had the same trace. difference: the first turn that differs when it had not.
+    execution had the same trace. difference: the first turn that differs when it had not. text: the
+    schedule in words, which can be executed where it is of the discipline ``ranks``. deciding: the
+    ordering that separates failing from passing executions; explained: whether one was looked for.
     """
 
     execution: Execution
@@ -28,6 +52,9 @@ class Counterexample:
     found_by: str
     replays: bool
     difference: str = ""
+    text: str = ""
+    deciding: Deciding | None = None
+    explained: bool = False
 
     @property
     def rung(self) -> Rung:

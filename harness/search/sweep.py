@@ -6,15 +6,20 @@ Owns the order in which deviations are tried; must not know what they mean to a 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from harness.model.choice import ChoiceKind
 from harness.model.rung import Rung
-from harness.search.portfolio import Failure, Trial
+from harness.search.learning import Watched
+from harness.search.portfolio import Failure, Trial, first_failure
 from harness.search.recording import Planned, Seen
 
 # Which kind of single deviation is tried first; a hold of a storage operation before anything else.
-_ORDER: dict[ChoiceKind, int] = {"fault": 0, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3}
+_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3, "program": 2}
+# Costs below this are single deviations; those of storage operations and failures go before other phases,
+# so many executions long.
+_SINGLE = 22
+_URGENT = 60
 
 
 class Sweep:
@@ -30,42 +35,73 @@ class Sweep:
         """rung: the highest assumption. share: of the budget, the part that this phase may spend."""
         self._rung = rung
         self._share = share
+        self._executions = 0
+        self._urgent = 1  # how many interesting single deviations are in the queue
+        # invariant: a heap by cost, then by age; a plan is there before it is executed.
+        self._queue: list[tuple[int, int, tuple[tuple[int, int], ...], bool]] = [(0, 0, (), True)]
 
     def look(self, trial: Trial) -> Failure | None:
         """Run the sweep; None when every deviation was tried or the share is spent."""
-        allowance = trial.executions + max(1, int(trial.left * self._share))
-        queue: list[tuple[int, int, tuple[tuple[int, int], ...]]] = [(0, 0, ())]
+        return first_failure(trial, self.steps(trial), share=self._share)
+
+    @property
+    def claim(self) -> float:
+        """The part of all executions that this phase asks for at the moment.
+
+        All, while single deviations of storage operations and failures are left, and half when they are many.
+        """
+        if not self._urgent:
+            return 0.0
+        return 1.0 if self._executions < _URGENT else 0.5
+
+    def steps(self, trial: Trial) -> Iterator[Failure | None]:
+        """Run one execution per step; yield the failure of one that failed."""
+        queue = self._queue
         order = 0
-        while queue and trial.executions < allowance:
-            cost, _, plan = heapq.heappop(queue)
-            scheduler = Planned(dict(plan))
-            execution = trial.run(scheduler, rung=self._rung)
-            if execution.violations:
-                return Failure(dict(plan), "ranks", self._rung, minimal=len(plan) <= 1)
-            if not _opens_choices(plan, scheduler.seen):
+        # How many moments a run has is known only after it was seen: larger values than these do not exist.
+        limits: dict[tuple[tuple[int, int], ...], int] = {}
+        while queue:
+            cost, _, plan, interesting = heapq.heappop(queue)
+            self._urgent -= interesting and cost < _SINGLE
+            if plan and plan[-1][1] >= limits.get((*plan[:-1], (plan[-1][0], 0)), plan[-1][1] + 1):
                 continue
-            for step, extension in _deviations(plan, scheduler.seen):
-                order += 1
-                heapq.heappush(queue, (cost + step, order, extension))
-        return None
+            scheduler = Planned(dict(plan))
+            self._executions += 1
+            watched = Watched(scheduler)
+            execution = trial.run(scheduler if plan else watched, rung=self._rung)
+            if not plan:
+                trial.learn(watched)
+            if not scheduler.fits:
+                limits[(*plan[:-1], (plan[-1][0], 0))] = plan[-1][1]
+            elif not execution.violations and _opens_choices(plan, scheduler.seen):
+                for step, extension, interesting in _deviations(plan, scheduler.seen):
+                    order += 1
+                    heapq.heappush(queue, (cost + step, order, extension, interesting))
+                    self._urgent += interesting and cost + step < _SINGLE
+            failed = scheduler.fits and bool(execution.violations)
+            yield Failure(dict(plan), "ranks", self._rung, minimal=len(plan) <= 1) if failed else None
 
 
 def _opens_choices(plan: tuple[tuple[int, int], ...], seen: list[Seen]) -> bool:
     """Return whether deviations are tried on top of ``plan``: it is empty, or all shapes and faults."""
     kinds = {point.index: point.kind for point in seen}
-    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault") for index, _ in plan)
+    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault", "program") for index, _ in plan)
 
 
 def _deviations(
     plan: tuple[tuple[int, int], ...], seen: list[Seen]
-) -> Iterable[tuple[int, tuple[tuple[int, int], ...]]]:
-    """Yield each extension of ``plan`` by one later deviation, with its cost; lower costs are tried first."""
+) -> Iterable[tuple[int, tuple[tuple[int, int], ...], bool]]:
+    """Yield each extension of ``plan`` by one later deviation, with its cost, and whether it is interesting."""
     after = plan[-1][0] if plan else -1
     for point in seen:
         if point.index <= after:
             continue
         for value in range(1, point.options):
-            cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4) + 2 * (value - 1)
+            cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4)
+            if point.weigh is not None:
+                cost += point.weigh(value)
+            else:
+                cost += (value - 1) // 4 if point.kind == "fault" else 2 * (value - 1)
             if point.kind == "shape":
                 cost = 11 + value  # shapes are ordered plainest first
-            yield cost, (*plan, (point.index, value))
+            yield cost, (*plan, (point.index, value)), point.interesting

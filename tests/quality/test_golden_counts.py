@@ -1,125 +1,124 @@
-"""Exact numbers of schedules: all interleavings, and inequivalent ones where accesses are declared.
-
-The families and numbers are those of the literature on partial-order reduction; any exhaustive search must
-report exactly these.
-"""
+"""Plain enumeration counts exactly the interleavings that there are."""
 
 import asyncio
-from math import factorial
+import math
 
 import pytest
 
-import harness
-from harness import Rung
-from harness.search.prove import prove
-from harness.search.target import Target
+from harness.runtime.execution import execute, open_session
+from harness.search.recording import Planned
+from tests.unit.schedulers.interleavings import SETTINGS, tasks_of
 
 
-def family(*tasks):
-    """Return a target of tasks, each a list of turns, each turn a list of declared accesses such as "r x", "w x".
-
-    The tasks exist at once, and the last one to end wakes the parent.
-    """
-
-    async def program():
-        harness.declared()
-        loop = asyncio.get_running_loop()
-        over, left = loop.create_future(), len(tasks)
-
-        async def run(turns):
-            nonlocal left
-            for number, accesses in enumerate(turns):
-                if number:
-                    await asyncio.sleep(0)
-                for word in accesses:
-                    kind, name = word.split()
-                    harness.access(name, write=kind == "w")
-            left -= 1  # every order of countdowns comes to the same
-            if not left:
-                over.set_result(None)
-
-        alive = [loop.create_task(run(turns)) for turns in tasks]
-        await over
-        assert all(task.done() for task in alive)
-
-    return Target("family", program, rung=Rung.RELAXED)
+def enumerate_all(program):
+    """Yield what each schedule returns: depth first over the choices of lanes, nothing left out."""
+    with open_session() as session:
+        plan = {}
+        while True:
+            scheduler = Planned(plan)
+            execution = execute(program, scheduler, settings=SETTINGS, session=session)
+            assert scheduler.fits
+            yield execution.ending.value
+            lanes = [point for point in scheduler.seen if point.kind == "lane"]
+            while lanes and plan.get(lanes[-1].index, 0) == lanes[-1].options - 1:
+                lanes.pop()
+            if not lanes:
+                return
+            last = lanes[-1].index
+            plan = {index: value for index, value in plan.items() if index < last} | {last: plan.get(last, 0) + 1}
 
 
-def all_interleavings(target, monkeypatch):
-    """Return the number of executions of a search without any reduction."""
-    monkeypatch.setattr("harness.declared", lambda: None, raising=False)
-    proof = prove(target, mode="certain")
-    monkeypatch.undo()
-    assert proof.verdict == "proved"
-    assert not proof.declared
-    return proof.executions
+def counted(tasks, turns):
+    """Return how many interleavings ``tasks`` tasks of ``turns`` turns have."""
+    return math.factorial(tasks * turns) // math.factorial(turns) ** tasks
 
 
-def inequivalent(target):
-    """Return the number of inequivalent schedules, all executed."""
-    proof = prove(target, mode="certain")
-    assert (proof.verdict, proof.declared) == ("proved", True)
-    return proof.complete
+def writes(log, index):
+    """One write."""
+
+    async def body():
+        log.append(index)
+        return
+        yield
+
+    return body()
 
 
-def merged(target):
-    """Return the number of schedules that a search stands for in which equal states are one."""
-    proof = prove(target, mode="fingerprint")
-    assert proof.verdict == "proved"
-    return proof.schedules
+def read_modify_writes(count):
+    """Return a body of so many atomic increments."""
+
+    async def body(log, index):
+        for number in range(count):
+            log.append(index)
+            if number < count - 1:
+                yield
+
+    return body
 
 
-def interleavings(tasks, turns):
-    """Return (nk)! / (k!)^n."""
-    return factorial(tasks * turns) // factorial(turns) ** tasks
+async def increment(log, index):
+    """Read in one turn and write in the next; the log is the variable, and its length the value."""
+    value = len(log)
+    yield
+    del log[value + 1 :]
+    log[value:] = [index]
 
 
-CASES = [
-    *[(f"{n} writers", [[["w x"]]] * n, factorial(n), factorial(n)) for n in (2, 3, 4)],
-    *[
-        (f"{n}x{k} atomic", [[["r x", "w x"]] * k] * n, interleavings(n, k), interleavings(n, k))
-        for n, k in ((2, 3), (3, 2))
-    ],
-    *[(f"{n} increments", [[["r x"], ["w x"]]] * n, factorial(2 * n) // 2**n, factorial(n) ** 2) for n in (2, 3)],
-    *[(f"1 writer {n} readers", [[["w x"]], *[[["r x"]]] * n], factorial(n + 1), 2**n) for n in (1, 2, 3, 4)],
-    *[(f"{n}x{k} independent", [[[]] * k] * n, interleavings(n, k), 1) for n, k in ((2, 1), (2, 3), (3, 2), (4, 1))],
-]
-SLOW = [
-    ("3x3 atomic", [[["r x", "w x"]] * 3] * 3, 1680, 1680),
-    ("4 increments", [[["r x"], ["w x"]]] * 4, 2520, 576),
-    ("5x5 independent", [[[]] * 5] * 5, None, 1),
-]
+async def read(log, index):
+    """Look at the last write."""
+    log.append(("sees", [entry for entry in log if isinstance(entry, int)][-1:]))
+    return
+    yield
 
 
-@pytest.mark.parametrize(("tasks", "every", "classes"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_counts_are_exact(tasks, every, classes, monkeypatch):
-    """All interleavings without reduction, one execution per trace with it."""
-    target = family(*tasks)
-    assert all_interleavings(target, monkeypatch) == every
-    assert inequivalent(target) == classes
-    assert merged(target) == every
+@pytest.mark.parametrize("tasks", [2, 3, 4])
+def test_one_write_each(tasks):
+    """n! schedules, and every permutation as an outcome."""
+    found = list(enumerate_all(tasks_of(*[writes] * tasks)))
+    assert len(found) == len(set(map(tuple, found))) == math.factorial(tasks)
 
 
-def test_independent_tasks_cost_one_execution():
-    """Not one per interleaving, and none that is cut short."""
-
-    async def independent():
-        for _ in range(3):
-            await asyncio.sleep(0)
-
-    async def program():
-        harness.declared()
-        await asyncio.gather(independent(), independent())
-
-    proof = prove(Target("independent", program, rung=Rung.RELAXED), mode="certain")
-    assert (proof.verdict, proof.executions) == ("proved", 1)
+@pytest.mark.parametrize(
+    ("tasks", "turns", "count"),
+    [(2, 3, 20), (3, 2, 90), pytest.param(3, 3, 1_680, marks=pytest.mark.slow)],
+)
+def test_atomic_read_modify_writes(tasks, turns, count):
+    """(nk)!/(k!)^n, all with other outcomes."""
+    found = list(enumerate_all(tasks_of(*[read_modify_writes(turns)] * tasks)))
+    assert len(found) == len(set(map(tuple, found))) == count == counted(tasks, turns)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("tasks", "every", "classes"), [case[1:] for case in SLOW], ids=[case[0] for case in SLOW])
-def test_larger_counts_are_exact(tasks, every, classes, monkeypatch):
-    """The same for programs that take seconds."""
-    target = family(*tasks)
-    assert inequivalent(target) == classes
-    if every is not None:
-        assert all_interleavings(target, monkeypatch) == every
+@pytest.mark.parametrize(("tasks", "count"), [(2, 6), (3, 90), pytest.param(4, 2_520, marks=pytest.mark.slow)])
+def test_increments_in_two_turns(tasks, count):
+    """(2n)!/2^n, and every number of lost updates."""
+    found = list(enumerate_all(tasks_of(*[increment] * tasks)))
+    assert len(found) == count == counted(tasks, 2)
+    assert {len(log) for log in found} == set(range(1, tasks + 1))
+
+
+@pytest.mark.parametrize("readers", [1, 2, 3, 4])
+def test_one_writer_and_readers(readers):
+    """(n+1)! schedules."""
+    found = list(enumerate_all(tasks_of(writes, *[read] * readers)))
+    assert len(found) == math.factorial(readers + 1)
+
+
+def test_a_done_callback_is_a_barrier():
+    """Under ``gather`` a task that ends puts a plain callback in the queue, which no turn passes: fewer orders."""
+
+    def program(join):
+        async def run():
+            log = []
+
+            async def work(index):
+                for number in range(2):
+                    log.append(index)
+                    if number == 0:
+                        await asyncio.sleep(0)
+
+            await join(*map(work, range(3)))
+            return log
+
+        return run
+
+    assert len(set(map(tuple, enumerate_all(program(asyncio.gather))))) < counted(3, 2)

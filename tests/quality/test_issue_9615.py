@@ -41,6 +41,16 @@ def test_sqlite_storage_breaks_with_one_hold():
     assert after <= 3
 
 
+@pytest.mark.slow
+def test_cosmos_storage_breaks_in_default_order():
+    """Its save awaits the container before it upserts, and is cancelled there."""
+    pytest.importorskip("agent_framework_azure_cosmos")
+    result = look("issue_9615", "cosmos", shapes=False)
+    assert counterexample(result) == ("completed_steps_restored", "exact", [], 1)
+    (ended,) = [event for event in result.counterexample.execution.journal if event.kind == "save.cancelled"]
+    assert ended.data["committed"] is False
+
+
 def test_memory_storage_as_it_is_holds():
     """A save that never yields cannot be cancelled."""
     assert look("issue_9615", "memory", shapes=False).verdict == "none-found"
@@ -97,10 +107,12 @@ def test_hypothesis_alone_finds_and_shrinks_the_relaxed_order(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("storage", ["memory", "file", "remote", "sqlite"])
+@pytest.mark.parametrize("storage", ["memory", "file", "remote", "sqlite", "cosmos"])
 @pytest.mark.parametrize("fix", ["save-on-failure", "shielded-save"])
 def test_either_fix_holds_in_every_await_shape(fix, storage):
     """500 executions find nothing."""
+    if storage == "cosmos":
+        pytest.importorskip("agent_framework_azure_cosmos")
     result = look("issue_9615", storage, fix=fix, budget=500)
     assert result.verdict == "none-found"
     assert result.executions >= 400

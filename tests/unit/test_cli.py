@@ -155,22 +155,38 @@ def test_a_blocking_scenario_is_interrupted_with_its_stack(tmp_path):
     result = harness("search", str(file), "--json")
     assert time.monotonic() - began < 15
     assert result.returncode == 1
-    assert "threading.Event().wait()" in json.loads(result.stdout)["message"]
+    found = json.loads(result.stdout)
+    assert "threading.Event().wait()" in found["message"]
+    assert found["seconds"] < 2.5  # freezegun's start included
 
 
 @pytest.mark.slow
-def test_control_c_ends_a_search_with_what_it_did():
+def test_control_c_ends_a_search_with_what_it_did(tmp_path):
     """Status 130, the count of executions, and nothing left running."""
+    begun = tmp_path / "begun"
+    file = tmp_path / "endless.py"
+    file.write_text(
+        "import pathlib\nimport harness\n\n"
+        "@harness.scenario('endless', storages=['memory'], budget=1_000_000)\n"
+        "async def endless(durable):\n"
+        "    for _ in range(50):\n        await harness.point('work')\n"
+        f"    pathlib.Path({str(begun)!r}).touch()\n"
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "search", SCENARIO, "--fix", "shielded-save", "--budget", "100000"],
+        [sys.executable, "-m", "harness", "search", str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=ROOT,
     )
-    time.sleep(4)
+    deadline = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=20)
+    try:
+        output, errors = process.communicate(timeout=20)
+    finally:
+        process.kill()
     assert process.returncode == 130, (output, errors)
     assert "interrupted after " in output
     assert errors == ""
@@ -181,4 +197,4 @@ def test_list_names_every_scenario():
     result = harness("list")
     assert result.returncode == 0
     assert "issue_9615 " in result.stdout
-    assert "agent-framework-core >=1.22,<1.24" in result.stdout
+    assert "agent-framework-core >=1.2,<1.24" in result.stdout

@@ -5,12 +5,12 @@ Owns what the harness knows of agent-framework; must not know searches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
-from harness.adapters.agent_framework.durable import Durable
+from harness.adapters.agent_framework.durable import FAULTS, Durable
 from harness.adapters.agent_framework.observe import observed
 from harness.model.registry import load_plugin, plugin_names
 
@@ -29,6 +29,10 @@ class AgentFramework:
         """Return the names of the fix candidates that can be switched on."""
         return plugin_names(_FIXES)
 
+    def require(self, name: str) -> None:
+        """Load what storage ``name`` needs; raises UsageError when there is none or a package is missing."""
+        load_plugin(_STORAGES, name=name, kind="storage")
+
     def make_storage(self, name: str, directory: Path) -> Any:
         """Return a new, empty storage; raises UsageError for an unknown name."""
         return cast(Any, load_plugin(_STORAGES, name=name, kind="storage"))(directory)
@@ -38,13 +42,19 @@ class AgentFramework:
         apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
         return apply()
 
-    def observe(self) -> AbstractContextManager[None]:
+    def observe(self, notes: Collection[str] = ()) -> AbstractContextManager[None]:
         """Return a context manager under which workflows write to the loop's journal."""
-        return observed()
+        return observed(notes)
 
-    def durable(self, storage: Any, *, shapes: bool) -> Durable:
+    def faults(self) -> tuple[str, ...]:
+        """Return what may happen to a run when it is switched on."""
+        return FAULTS
+
+    def durable(
+        self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> Durable:
         """Return what a program runs and resumes workflows with."""
-        return Durable(storage, shapes=shapes)
+        return Durable(storage, shapes=shapes, faults=faults, notes=notes)
 
 
 PLUGIN = AgentFramework()

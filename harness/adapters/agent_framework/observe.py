@@ -9,49 +9,147 @@ import asyncio
 import contextlib
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
-import agent_framework._workflows._functional as functional
-from agent_framework._workflows._functional import RunContext, StepWrapper
+from agent_framework._workflows._runner_context import InProcRunnerContext
 
+from harness.adapters.agent_framework.owners import owner_of
+from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import see_through
+from harness.runtime.identity import ControlledTask, make_task, path_of, see_through
 from harness.runtime.loop import ControlledLoop
 
 # agent-framework emits these around a step's body: invoked right before it, completed right after it
 # (StepWrapper.__call__, _functional.py at 1.23.0), and bypassed instead of both when the cache has the result.
 _KINDS = {
-    "executor_invoked": "step.invoked",
-    "executor_completed": "step.completed",
-    "executor_failed": "step.failed",
-    "executor_bypassed": "step.restored",
+    "executor_invoked": "invoked",
+    "executor_completed": "completed",
+    "executor_failed": "failed",
+    "executor_bypassed": "restored",
+    "output": "output",
 }
+_STEP_CALL = StepWrapper.__call__
 
 
 @contextlib.contextmanager
-def observed() -> Iterator[None]:
-    """Write the events of workflows to the journal of the controlled loop that runs them."""
+def observed(notes: Collection[str] = ()) -> Iterator[None]:
+    """Write the events of workflows to the journal of the controlled loop that runs them.
+
+    notes: ``decisions`` for what the body of a workflow sees of a step, ``cancellations`` for who cancels whom.
+    """
     _name_tasks()
     original = RunContext.add_event
 
     async def add_event(self: RunContext, event: Any) -> None:
         await original(self, event)
         kind = _KINDS.get(event.type)
-        if kind is not None:
+        if kind is not None and kind != "output":
             _note_step(kind, event)
 
-    RunContext.add_event = add_event  # type: ignore[method-assign]
+    original_graph = InProcRunnerContext.add_event
+
+    async def add_graph_event(self: InProcRunnerContext, event: Any) -> None:
+        await original_graph(self, event)
+        kind = _KINDS.get(event.type)
+        loop = asyncio.get_running_loop()
+        if kind is not None and isinstance(loop, ControlledLoop):
+            call = _executor_call(loop, kind, event)
+            loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data), call=call)
+
+    RunContext.add_event = add_event
+    InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
+    try:
+        with contextlib.ExitStack() as more:
+            if "decisions" in notes:
+                more.enter_context(_decisions_noted())
+            if "cancellations" in notes:
+                more.enter_context(_cancellations_noted())
+            yield
+    finally:
+        RunContext.add_event = original
+        InProcRunnerContext.add_event = original_graph  # type: ignore[method-assign]
+
+
+@contextlib.contextmanager
+def _decisions_noted() -> Iterator[None]:
+    """Note whether a step returned or raised to the body that called it."""
+
+    async def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            result = await _STEP_CALL(self, *args, **kwargs)
+        except Exception as error:
+            _note_decision("raised", self.name, _call_text(args, kwargs), repr(error))
+            raise
+        _note_decision("returned", self.name, _call_text(args, kwargs), repr(result))
+        return result
+
+    see_through(__call__.__code__, _step_name)
+    StepWrapper.__call__ = __call__
     try:
         yield
     finally:
-        RunContext.add_event = original  # type: ignore[method-assign]
+        StepWrapper.__call__ = _STEP_CALL
+
+
+@contextlib.contextmanager
+def _cancellations_noted() -> Iterator[None]:
+    """Note which task of which run cancels which task."""
+    own = vars(ControlledTask).get("cancel")
+    original = ControlledTask.cancel
+
+    def cancel(self: ControlledTask, msg: Any = None) -> bool:
+        loop = self.get_loop()
+        current = asyncio.current_task() if asyncio._get_running_loop() is loop else None
+        if isinstance(loop, ControlledLoop) and current is not None and current is not self and not self.done():
+            by = owner_of(loop, current)
+            if by is not None:
+                loop.note("task.cancelled", path_of(loop, self), run=by, owner=owner_of(loop, self))
+        return original(self, msg)
+
+    ControlledTask.cancel = cancel  # type: ignore[method-assign, assignment]
+    try:
+        yield
+    finally:
+        if own is None:
+            del ControlledTask.cancel
+        else:
+            ControlledTask.cancel = own  # type: ignore[method-assign]
+
+
+def forget_loop(loop: ControlledLoop) -> None:
+    """Undo what a run that died in mid-flight left on the loop and in the framework's module."""
+    states: Any = getattr(functional, "_workflow_task_factory_states", {})
+    states.pop(loop, None)
+    loop.set_task_factory(make_task)  # type: ignore[arg-type]
+
+
+def _executor_call(loop: ControlledLoop, kind: str, event: Any) -> str:
+    """Return the executor's name with its message, which only its first event carries.
+
+    An executor ends its messages in the order in which it takes them.
+    """
+    begun: dict[tuple[int, str], list[str]] = loop.scratch.setdefault("executor calls", {})
+    calls = begun.setdefault((attempt(), event.executor_id), [])
+    if kind == "invoked":
+        calls.append(f"{event.executor_id}({event.data!r})")
+        return calls[-1]
+    if kind in ("completed", "failed") and calls:
+        return calls.pop(0)
+    return str(event.executor_id)
 
 
 def _note_step(kind: str, event: Any) -> None:
     loop = asyncio.get_running_loop()
     if isinstance(loop, ControlledLoop):
-        loop.note(kind, event.executor_id, run=attempt(), call=f"{event.executor_id}{_arguments()}")
+        call = f"{event.executor_id}{_arguments()}"
+        loop.note(f"step.{kind}", event.executor_id, run=attempt(), call=call, value=repr(event.data))
+
+
+def _note_decision(kind: str, name: str, arguments: str, value: str) -> None:
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, ControlledLoop):
+        loop.note(f"step.{kind}", name, run=attempt(), call=name + arguments, value=value)
 
 
 def _arguments() -> str:
@@ -60,13 +158,16 @@ def _arguments() -> str:
     Events of restored steps carry none, so they are read from the frame of ``StepWrapper.__call__``.
     """
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code is not StepWrapper.__call__.__code__:
+    while frame is not None and frame.f_code is not _STEP_CALL.__code__:
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return "()"
-    values = frame.f_locals
-    parts = [repr(value) for value in values.get("args", ())]
-    parts += [f"{key}={value!r}" for key, value in sorted(values.get("kwargs", {}).items())]
+    return _call_text(frame.f_locals.get("args", ()), frame.f_locals.get("kwargs", {}))
+
+
+def _call_text(args: Any, kwargs: Any) -> str:
+    parts = [repr(value) for value in args]
+    parts += [f"{key}={value!r}" for key, value in sorted(kwargs.items())]
     return f"({', '.join(parts)})"
 
 
@@ -92,7 +193,7 @@ def _workflow_name(coro: Any) -> str | None:
 
 def _name_tasks() -> None:
     """See through the coroutines that agent-framework wraps around workflows and steps."""
-    see_through(StepWrapper.__call__.__code__, _step_name)
+    see_through(_STEP_CALL.__code__, _step_name)
     factory_state = getattr(functional, "_WorkflowTaskFactoryState", None)
     if factory_state is not None:
         for code in _nested(factory_state._create_task.__code__):

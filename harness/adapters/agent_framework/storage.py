@@ -6,34 +6,62 @@ Owns the journal of saves and the await shape around their effect; must not know
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection
 from typing import Any
 
 from agent_framework import InMemoryCheckpointStorage
 
+from harness.adapters.agent_framework.contents import digest, summary
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
+from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
+SAVE_FAULTS = ("none", "raises before commit", "raises after commit")
+# Not part of "storage": a save that hangs lets nothing end but by a cancellation.
+HANGING = "never finishes"
 METHODS = ("save", "load", "list_checkpoints", "delete", "get_latest", "list_checkpoint_ids")
 
 
+class StorageFault(RuntimeError):
+    """The failure of a save that the search injected."""
+
+
 class ControlledStorage:
-    """Wraps any ``CheckpointStorage``; only ``save`` is changed.
+    """Wraps any ``CheckpointStorage``; only ``save`` is changed, and what is read is noted when an oracle asks.
 
     A save is *called*, its *snapshot* is taken when the storage's own save begins, it is *committed* when
     that returns, and *acknowledged* when the caller goes on; or it is *cancelled* or *raised* in between.
     invariant: with the shape ``as-is`` a save takes exactly the turns of the wrapped storage.
     """
 
-    def __init__(self, inner: Any, *, shape: str = "as-is") -> None:
+    def __init__(
+        self,
+        inner: Any,
+        *,
+        shape: str = "as-is",
+        faults: bool = False,
+        on_hang: Callable[[ControlledLoop], None] | None = None,
+        notes: Collection[str] = (),
+    ) -> None:
+        """faults: let the search make a save fail before or after its commit.
+
+        on_hang: let a save never finish, and call this when it does not.
+        notes: ``storage`` for what is read, ``contents`` for digests of what is saved and read.
+        """
         missing = [name for name in METHODS if not callable(getattr(inner, name, None))]
         if missing:
             raise UsageError(f"{type(inner).__name__} is no checkpoint storage: it has no {', '.join(missing)}()")
         self.inner = inner
         self.shape = shape
+        self._faults = (*(SAVE_FAULTS if faults else SAVE_FAULTS[:1]), *(() if on_hang is None else (HANGING,)))
+        self._on_hang = on_hang
+        self._notes = tuple(notes)
+        self._commits = 0
         self._shape = SHAPES[shape]
-        self._saves = 0
+        self._saves: Counter[str] = Counter()
         # Of the framework's own storages only this one's save awaits nothing.
         self._needs_loop = getattr(type(inner), "save", None) is not InMemoryCheckpointStorage.save
 
@@ -42,25 +70,39 @@ class ControlledStorage:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, ControlledLoop):
             return await self._shape(Effect(lambda: self.inner.save(checkpoint)), "save")
-        self._saves += 1
-        name = f"save#{self._saves}"
+        task = asyncio.current_task()
+        owner = path_of(loop, task)
+        self._saves[owner] += 1
+        operation = f"save#{self._saves[owner]}"
+        # Counted per task, so that the name means the same save in every schedule.
+        name = f"{owner.rpartition('/')[2]}/{operation}"
         run = attempt()
-        data = {"checkpoint": checkpoint.checkpoint_id, "steps": _steps_in(checkpoint)}
+        data = self.facts(checkpoint)
         committed = False
+        fault = "none"
+        if len(self._faults) > 1:
+            fault = self._faults[loop.choose("fault", self._faults, subject=name, interesting=True)]
 
         async def effect() -> Any:
             nonlocal committed
+            if fault == "raises before commit":
+                raise StorageFault(f"{name} failed before its commit")
+            if fault == HANGING and self._on_hang is not None:
+                self._on_hang(loop)
+                await loop.create_future()
             loop.note("save.snapshot", name, run=run, **data)
             result = await self.inner.save(checkpoint)
             committed = True
+            self._commits += 1
             loop.note("save.committed", name, run=run, **data)
+            if fault == "raises after commit":
+                raise StorageFault(f"{name} failed after its commit")
             return result
 
-        task = asyncio.current_task()
         loop.note("save.called", name, run=run, **data)
         loop.interesting_tasks.add(task)
         try:
-            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), name)
+            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), operation)
         except asyncio.CancelledError:
             loop.note("save.cancelled", name, run=run, committed=committed, **data)
             raise
@@ -72,10 +114,33 @@ class ControlledStorage:
         loop.note("save.acknowledged", name, run=run, **data)
         return result
 
+    async def load(self, checkpoint_id: str) -> Any:
+        """Load a checkpoint."""
+        found = await self.inner.load(checkpoint_id)
+        self._note_read("storage.loaded", found)
+        return found
+
+    async def get_latest(self, *, workflow_name: str) -> Any:
+        """Return the latest checkpoint of a workflow, or None."""
+        commits = self._commits
+        found = await self.inner.get_latest(workflow_name=workflow_name)
+        self._note_read("storage.latest", found, commits=commits, workflow=workflow_name)
+        return found
+
+    def facts(self, checkpoint: Any) -> dict[str, Any]:
+        """Return what the journal keeps of a checkpoint."""
+        data = summary(checkpoint)
+        if "contents" in self._notes:
+            data["digest"] = digest(checkpoint)
+        return data
+
+    def _note_read(self, kind: str, found: Any, **more: Any) -> None:
+        """Note what was read. commits: how many saves had been committed when it was asked for."""
+        loop = asyncio.get_running_loop()
+        if not isinstance(loop, ControlledLoop) or not {"storage", "contents"} & set(self._notes):
+            return
+        data = {"checkpoint": None, "requests": [], "steps": []} if found is None else self.facts(found)
+        loop.note(kind, str(data["checkpoint"]), run=attempt(), **{**data, **more})
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
-
-
-def _steps_in(checkpoint: Any) -> int:
-    """Return how many finished steps a functional workflow's checkpoint holds."""
-    return len(checkpoint.state.get("_step_cache", ()))

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from agent_framework import FunctionalWorkflow
+from harness.adapters.agent_framework.releases import FunctionalWorkflow
 
 
 @contextlib.contextmanager
@@ -25,11 +25,11 @@ def apply() -> Iterator[None]:
                 await ctx._on_step_completed()
             raise
 
-    FunctionalWorkflow._execute = _execute  # type: ignore[method-assign]
+    FunctionalWorkflow._execute = _execute
     try:
         yield
     finally:
-        FunctionalWorkflow._execute = original  # type: ignore[method-assign]
+        FunctionalWorkflow._execute = original
 
 
 PLUGIN = apply

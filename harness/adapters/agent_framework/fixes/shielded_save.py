@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from agent_framework._workflows._functional import RunContext
+from harness.adapters.agent_framework.releases import RunContext, has_task_sweep
 
 Save = Callable[[], Awaitable[None]]
 
@@ -57,8 +57,9 @@ def _belongs_to(ctx: Any, task: Any, saves: list[asyncio.Task[None]]) -> bool:
 
 @contextlib.contextmanager
 def apply() -> Iterator[None]:
-    """Shield the per-step saves and make the sweep spare them."""
-    sweep = RunContext._cancel_workflow_tasks
+    """Shield the per-step saves and make the sweep spare them, where there is one."""
+    sweeps = has_task_sweep()
+    sweep = RunContext._cancel_workflow_tasks if sweeps else None
 
     async def _cancel_workflow_tasks(self: Any) -> None:
         saves = _saves(self)
@@ -66,7 +67,7 @@ def apply() -> Iterator[None]:
         everything = self._workflow_tasks
         self._workflow_tasks = everything - spared
         try:
-            await sweep(self)
+            await sweep(self)  # type: ignore[misc]  # only installed where there is one
         finally:
             self._workflow_tasks |= everything
         for task in saves:
@@ -79,13 +80,15 @@ def apply() -> Iterator[None]:
     def set_callback(self: Any, save: Save | None) -> None:
         self.__dict__["_plain_save"] = save
 
-    RunContext._cancel_workflow_tasks = _cancel_workflow_tasks  # type: ignore[method-assign]
-    RunContext._on_step_completed = property(get_callback, set_callback)  # type: ignore[assignment]
+    if sweeps:
+        RunContext._cancel_workflow_tasks = _cancel_workflow_tasks
+    RunContext._on_step_completed = property(get_callback, set_callback)
     try:
         yield
     finally:
-        RunContext._cancel_workflow_tasks = sweep  # type: ignore[method-assign]
-        del RunContext._on_step_completed  # type: ignore[misc]
+        if sweeps:
+            RunContext._cancel_workflow_tasks = sweep
+        del RunContext._on_step_completed
 
 
 PLUGIN = apply

@@ -1,0 +1,72 @@
+"""What differs between the releases of agent-framework, 1.0 to 1.23, found by looking and not by version.
+
+Owns the stand-ins for what an older release lacks; must not know runs or journals.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import SimpleNamespace
+from typing import Any
+
+from agent_framework import ResponseStream
+
+
+class _NoRunContext:
+    """Stands for RunContext where there are only graph workflows."""
+
+    async def add_event(self, event: Any) -> None:
+        """Never called."""
+
+
+class _NoStepWrapper:
+    """Stands for StepWrapper where there are only graph workflows."""
+
+    name = ""
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Never called."""
+
+
+class _NoFunctionalWorkflow:
+    """Stands for FunctionalWorkflow where there are only graph workflows."""
+
+    async def _execute(self, ctx: Any, message: Any) -> Any:
+        """Never called."""
+
+
+def _find_functional() -> Any:
+    try:
+        return importlib.import_module("agent_framework._workflows._functional")  # since 1.2
+    except ModuleNotFoundError:
+        return SimpleNamespace(
+            RunContext=_NoRunContext,
+            StepWrapper=_NoStepWrapper,
+            FunctionalWorkflow=_NoFunctionalWorkflow,
+        )
+
+
+functional: Any = _find_functional()
+RunContext: Any = functional.RunContext
+StepWrapper: Any = functional.StepWrapper
+FunctionalWorkflow: Any = functional.FunctionalWorkflow
+
+
+def new_instance(workflow: Any) -> Any:
+    """Return a new instance of a functional workflow that runs; any other that runs is used as it is.
+
+    Before 1.14 a function under ``@workflow`` is itself the only instance, with the state of its runs.
+    """
+    if isinstance(workflow, FunctionalWorkflow):
+        return type(workflow)(workflow._func, name=workflow.name, description=workflow.description)
+    return workflow
+
+
+def can_close_streams() -> bool:
+    """Return whether a consumer can close a stream, and not only drop it (since 1.20)."""
+    return hasattr(ResponseStream, "close")
+
+
+def has_task_sweep() -> bool:
+    """Return whether a failed functional run cancels its tasks (since 1.22)."""
+    return hasattr(RunContext, "_cancel_workflow_tasks")

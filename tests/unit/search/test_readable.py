@@ -1,0 +1,124 @@
+"""Schedules in words: what they say, what they survive, and what is wrong with them."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.adapters.loading import find_scenario
+from harness.adapters.portfolio import make_phases
+from harness.adapters.targets import scenario_target
+from harness.model.errors import UsageError
+from harness.search.portfolio import search
+from harness.search.readable import parse_readable
+from harness.search.replay import replay_text
+from harness.search.target import Target
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+
+
+def program_of(*, unrelated=False, awaits=0):
+    """Return a target: one task saves, another fails; with edits that do not concern the two."""
+    log = []
+
+    async def save():
+        for _ in range(awaits):
+            await asyncio.sleep(0)
+        await harness.point("save#1.commit")
+        log.append("saved")
+
+    async def flaky():
+        await harness.point("call")
+        log.append("failed")
+        raise RuntimeError
+
+    async def other():
+        await harness.point("other")
+
+    async def program():
+        log.clear()
+        tasks = [save(), flaky()]
+        if unrelated:
+            tasks.insert(1, other())
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return tuple(log)
+
+    return Target("program", program)
+
+
+def order(text, **edits):
+    """Return what happened under a schedule in words."""
+    return replay_text(program_of(**edits), text).execution.ending.value
+
+
+def test_a_hold_waits_until_the_others_have_nothing_left():
+    """And without one the oldest op goes first."""
+    assert order("default order") == ("saved", "failed")
+    assert order("hold save/save#1.commit") == ("failed", "saved")
+    assert order("hold save#1.commit until flaky raises") == ("failed", "saved")
+
+
+def test_a_hold_ends_with_what_it_waits_for():
+    """Once the other op has arrived, the held one is in turn again."""
+    assert order("hold save#1.commit until call arrives") == ("failed", "saved")
+    assert order("let in call early") == ("failed", "saved")
+
+
+@pytest.mark.parametrize("edits", [{"unrelated": True}, {"awaits": 3}, {"unrelated": True, "awaits": 1}])
+def test_it_survives_edits_elsewhere(edits):
+    """More awaits, an unrelated task."""
+    assert order("hold save#1.commit until flaky raises", **edits) == ("failed", "saved")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hold save#1.comit", "nothing is called 'save#1.comit' here; nearest: save/save#1.commit"),
+        ("hold save#1.commit until flakey raises", "nothing is called 'flakey raises' here; nearest: flaky raises"),
+        ("hold", "no clause of a schedule: 'hold'"),
+        ("run 0 crashed at moment 3", "nothing is called 'run' here"),
+    ],
+)
+def test_what_names_nothing_is_an_error_with_the_nearest_names(text, message):
+    """One line."""
+    with pytest.raises(UsageError) as caught:
+        order(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "storage", "options", "text"),
+    [
+        ("issue_9615", "sqlite", {"shapes": False}, "hold order_flow/done/job:write"),
+        ("issue_9615", "remote", {"shapes": False}, "default order"),
+        ("issue_9615", "memory", {"shapes": True}, "save waits create-task"),
+        ("issue_9615_latency", "slow", {"shapes": False}, "hold order_flow/done/sleep(0.001)"),
+        ("issue_9615_yield", "yielding", {}, "hold order_flow/done (2nd)"),
+    ],
+)
+def test_what_a_search_prints_executes_to_the_same_failure(name, storage, options, text):
+    """The words and the token are the same schedule."""
+    target = scenario_target(find_scenario(name, folder=SCENARIOS), storage, **options)
+    found = search(target, phases=make_phases(rung=target.rung), budget=100).counterexample
+    assert found.text == text
+    again = replay_text(target, found.text).execution
+    assert again.schedule.turns == found.execution.schedule.turns
+    assert [violation.message for violation in again.violations] == [found.violation.message]
+
+
+def test_clauses_are_separated_by_semicolons():
+    """Blanks do not matter."""
+    kinds = [
+        (clause.kind, clause.op, clause.ordinal, clause.until)
+        for clause in parse_readable(
+            " hold a/b (2nd) until c raises ;; let in d early; save waits shield; sets of tasks in order 3 "
+        ).clauses
+    ]
+    assert kinds == [
+        ("hold", "a/b", 2, "c raises"),
+        ("hold", "d", 1, ""),
+        ("shape", "save", 1, ""),
+        ("order", "", 1, ""),
+    ]
