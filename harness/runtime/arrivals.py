@@ -393,7 +393,8 @@ def be_fair(loop: ControlledLoop) -> None:
 def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     """Return the timers that stock asyncio would not leave behind now, by deadline.
 
-    From latency on a held sleep stands for work that takes longer, so its deadline may pass.
+    From latency on a held sleep stands for work that takes longer, so its deadline may pass; in the discipline
+    ``turns`` that is so for every sleep, and to let it in when it is due is the default of a choice.
     """
     timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
     if not timers:
@@ -401,14 +402,15 @@ def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     end_s = loop.now() + loop._clock_resolution
     if timers[0]._when >= end_s:
         return []
-    if loop.settings.rung < Rung.LATENCY or not loop.held_timers:
+    any_may_wait = loop.settings.discipline == "turns" and loop.scheduler is not None
+    if loop.settings.rung < Rung.LATENCY or not (loop.held_timers or any_may_wait):
         return timers[:1]
     passed = sorted((timer for timer in timers if timer._when < end_s), key=lambda timer: timer._when)
     starved = loop.busy > loop.settings.patience
-    due = [timer for timer in passed if not timer._cancelled and (starved or not (timer.sleep and timer.rank))]
-    if len(due) < len(passed):
+    waiting = [timer for timer in passed if timer.sleep and (any_may_wait or timer.rank) and not starved]
+    if waiting and not any_may_wait:
         loop.needs(Rung.LATENCY)
-    return due
+    return [timer for timer in passed if not timer._cancelled and timer not in waiting]
 
 
 def deliver_due(loop: ControlledLoop) -> None:
@@ -459,6 +461,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if timers and loop._outside:
             end_s = min((op.until for op in loop.parked), default=math.inf)
             timers = [timer for timer in timers if timer._when < end_s and not (ready and jumps_ahead(loop, timer))]
+        if loop.settings.discipline == "turns":
+            horizon = max(horizon, loop.now() + loop._clock_resolution)
         enabled: list[Any] = [*ops, *timers]
         if not enabled:
             return
@@ -470,6 +474,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if len(enabled) == 1 and loop.ran is not None:
             loop.ran(option)
         if option is NO_MORE:
+            if enabled[0] is not NO_MORE and timers[0]._when < loop.now() + loop._clock_resolution:
+                loop.needs(Rung.LATENCY)
             return
         if isinstance(option, Op):
             deliver_op(loop, option)

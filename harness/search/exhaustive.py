@@ -122,7 +122,7 @@ class Exploration:
         self.target = target
         self.mode = mode
         self.rung = target.rung if rung is None else rung
-        self.discipline: Discipline = "turns" if self.rung is Rung.RELAXED else "indices"
+        self.discipline: Discipline = "turns"
         self.bound = bound
         self.root: Node | Leaf | None = None
         self.executions = 0
@@ -171,7 +171,7 @@ class Exploration:
 
     def forced(self, point: ChoicePoint) -> int | None:
         """Return the option that commutes with all others, now and later, or None: then only it is tried."""
-        if self.discipline != "turns" or self.mode == "certain":
+        if self.rung is not Rung.RELAXED or self.mode == "certain":
             return None
         waking = next((index for index, option in enumerate(point.enabled) if only_wakes(option)), None)
         if waking is not None:
