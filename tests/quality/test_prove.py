@@ -172,6 +172,39 @@ def test_distinct_failures_are_listed_apart():
     assert proof.space.faults
 
 
+@pytest.mark.slow
+def test_what_the_fix_does_not_cover_is_listed():
+    """A save that raises before its commit: no fix of the cancellation helps."""
+    target = target_of("issue_9615", "memory", fix="shielded-save", shapes=False, faults=("cancel", "storage"))
+    proof = prove(target, to_first=True, budget=400)
+    assert (proof.verdict, proof.space.faults) == ("violation", True)
+    assert proof.outcomes[0].replays
+    assert "raises before commit" in proof.outcomes[0].execution.schedule.decisions[0].option
+
+
+@pytest.mark.slow
+def test_a_cancellation_at_any_moment_is_proved_harmless():
+    """Each moment that some execution reaches is tried: what is remembered of earlier executions is no state."""
+
+    async def program():
+        await durable_run(asyncio.get_running_loop())
+
+    async def durable_run(loop):
+        from harness.runtime.faults import Fate
+
+        fate = Fate(loop, "the run", kinds=("cancelled",), memory=loop.memory)
+        task = loop.create_task(asyncio.sleep(0, "x"))
+        fate.begin(task.cancel)
+        await asyncio.wait({task})
+        fate.end()
+        seen.add("cancelled" if task.cancelled() else "returned")
+
+    seen = set()
+    proof = prove(Target("fate", program))
+    assert proof.verdict == "proved"
+    assert seen == {"cancelled", "returned"}
+
+
 # -- limits -----------------------------------------------------------------------------------------
 
 
