@@ -6,7 +6,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 # The other supported versions are tested too, where they are installed.
 OTHERS := $(shell $(PYTHON) scripts/find_pythons.py 3.11 3.12 3.13)
 
-.PHONY: race test lint unit long bench clean
+.PHONY: race test lint unit long neighbours bench clean
 
 # The main job: search microsoft/agent-framework #9615 on every storage. Status 1 means "found".
 race: $(VENV)/.installed
@@ -31,6 +31,18 @@ unit: $(VENV)/.installed
 # Tests that take minutes.
 long: $(VENV)/.installed
 	$(BIN)/python -m pytest tests -m long
+
+# Tests and scenarios of other frameworks, on affected releases in an environment of their own.
+NEIGHBOURS := tests/unit/adapters/test_langgraph.py tests/quality/test_neighbours.py \
+    scenarios/langgraph_8039.py scenarios/openai_agents_1658.py scenarios/pydantic_graph_1684.py
+neighbours: $(VENV)-neighbours/.installed
+	$(VENV)-neighbours/bin/python -m pytest $(NEIGHBOURS) -m "not long"
+
+$(VENV)-neighbours/.installed: requirements-neighbours.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)-neighbours
+	$(VENV)-neighbours/bin/python -m pip install $(PIP_FLAGS) -r requirements-neighbours.txt
+	$(VENV)-neighbours/bin/python -m pip install $(PIP_FLAGS) --no-deps --no-build-isolation -e .
+	@touch $@
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed.py

@@ -216,8 +216,8 @@ class Prepared:
             **self.suite.env,
         }
         options = ("-p", "suites_plugin", "-p", "no:cacheprovider", "-q", "--no-header", "--tb=short")
-        # a few tests by name, when few are wanted: collecting a suite takes longer than they do
-        paths = sorted(only) if only is not None and len(only) <= 20 else self.suite.paths
+        # tests by name, when few are wanted: collecting a suite takes longer than they do
+        paths = sorted(only) if only is not None and len(only) <= 60 else self.suite.paths
         command = [self.python, "-m", "pytest", *options, *self.suite.args, *paths]
         results = run_tests(command, env=env, cwd=self.sources / self.suite.cwd, log=log, limits=limits)
         return results if only is None else {test: results[test] for test in only if test in results}
@@ -256,7 +256,7 @@ def failures(prepared: Prepared, row: Row, keep: set[str], mode: str, schedule: 
     results = prepared.run(mode, schedule=schedule, limits=limits)
     nothing = Result("notrun")
     bad = {test: results.get(test, nothing) for test in keep if results.get(test, nothing).outcome != "pass"}
-    if bad and len(bad) <= 40:
+    if bad and len(bad) <= 60:
         again = prepared.run(mode, schedule=schedule, limits=limits, only=set(bad))
         row.unsteady += [f"{mode} {schedule}: {test}" for test in bad if again.get(test, nothing).outcome == "pass"]
         bad = {test: result for test, result in bad.items() if again.get(test, nothing).outcome != "pass"}

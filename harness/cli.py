@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from harness import __version__
-from harness.adapters.loading import FOLDER, load_scenarios, scenario_files, scenarios_in
+from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target, usable_storages
 from harness.commands.catalogue import catalogue
@@ -80,7 +80,9 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
     width = max((len(scenario.name) for scenario, _ in rows), default=0)
     for scenario, _ in rows:
         affected = f"{scenario.package} {scenario.affected}" if scenario.affected else "no known bug"
-        click.echo(f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}")
+        missing = missing_requirement(scenario)
+        line = f"{scenario.name.ljust(width)}  {', '.join(scenario.storages)}; {affected}"
+        click.echo(f"{line} ({missing})" if missing else line)
         click.echo(f"{' ' * width}  {scenario.summary}")
 
 
@@ -99,7 +101,10 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--fix", default="", help="Fix candidate to apply to the framework.")
 @click.option("--clock", help="increasing, coarse:SECONDS, frozen, stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
-@click.option("--faults", help="What may happen to a run: cancel,crash,storage,stream,resume. Default: the scenario's.")
+@click.option(
+    "--faults",
+    help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
+)
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @json_option
 def search(
@@ -343,6 +348,8 @@ def _scenario_object(scenario: Scenario, file: Path) -> dict[str, Any]:
         "oracles": list(scenario.oracles),
         "rung": scenario.rung.label,
         "reference": scenario.reference,
+        "requires": list(scenario.requires),
+        "missing": missing_requirement(scenario) or None,
         "summary": scenario.summary,
     }
 

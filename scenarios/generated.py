@@ -14,7 +14,7 @@ from harness.adapters.agent_framework.generated import PLAIN, generate, run_gene
     "generated",
     storages=["memory", "remote"],
     reference="microsoft/agent-framework #9615, found in a generated workflow",
-    affected=">=1.22,<1.24",
+    affected=">=1.2,<1.24",
     breaks_on=("remote",),
     budget=300,
 )

@@ -38,6 +38,7 @@ async def order_flow(order: int) -> list[str]:
 @harness.scenario(
     "running_siblings",
     storages=["memory"],
+    reference="agent-framework-core before 1.22, no public report",
     affected=">=1.2,<1.22",
     oracles=("no-zombies",),
     shapes=False,  # a save that was cancelled in an executor's queue lands later on every release

@@ -1,6 +1,7 @@
 """Scenarios by file, by name, or by ``module:attribute``.
 
-Owns the import of scenario files and the one line that says why one does not load; must not run anything.
+Owns the import of scenario files, and the one line that says why one does not load or cannot run here; must not run
+anything.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import importlib.util
 import sys
 import traceback
 import warnings
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import ModuleType
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.model.errors import UsageError
 from harness.model.registry import unknown
@@ -62,6 +66,26 @@ def scenarios_in(file: Path) -> list[Scenario]:
     if not found:
         raise UsageError(f"{file} holds no scenario (decorate an async function with @harness.scenario)")
     return found
+
+
+def missing_requirement(scenario: Scenario) -> str:
+    """Say which distribution that ``scenario`` requires is not installed here, or return "".
+
+    Its package is one if it states a range of it. Raises UsageError for a requirement that is none.
+    """
+    package = (scenario.package,) if scenario.affected else ()
+    for text in (*package, *scenario.requires):
+        try:
+            wanted = Requirement(text)
+        except InvalidRequirement:
+            raise UsageError(f"scenario {scenario.name!r}: requires={text!r} is no requirement") from None
+        try:
+            installed = version(wanted.name)
+        except PackageNotFoundError:
+            return f"needs {text}, which is not installed"
+        if not wanted.specifier.contains(installed, prereleases=True):
+            return f"needs {text}, but {installed} is installed"
+    return ""
 
 
 def import_file(file: Path) -> ModuleType:

@@ -15,7 +15,7 @@ import pytest
 from _pytest.tmpdir import tmppath_result_key
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from harness.adapters.loading import scenarios_in
+from harness.adapters.loading import missing_requirement, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import (
     StorageRoom,
@@ -362,6 +362,8 @@ class ScenarioItem(_Item):
 
     def runtest(self) -> None:
         """Search, and compare with what the installed release is known to do."""
+        if missing := missing_requirement(self.scenario):
+            pytest.skip(missing)
         try:
             target = scenario_target(self.scenario, self.storage, shapes=False)
         except MissingPackageError as error:

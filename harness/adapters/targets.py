@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from harness.adapters.loading import missing_requirement
 from harness.model.errors import MissingPackageError, UsageError
 from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
@@ -108,8 +109,10 @@ def scenario_target(
     """Return the target of ``scenario`` on ``storage``; what is None is as the scenario says.
 
     Raises UsageError for a storage, a fix, a fault or an oracle that does not exist, or that needs a package which
-    is not installed.
+    is not installed, and when what the scenario requires is not installed.
     """
+    if missing := missing_requirement(scenario):
+        raise UsageError(f"scenario {scenario.name!r} {missing}")
     adapter = load_adapter(scenario.adapter)
     names = list(scenario.storages)
     names += [name for name in adapter.storages() if name not in names]

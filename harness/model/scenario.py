@@ -27,7 +27,8 @@ class Scenario:
     oracles: names of those that judge, or ``("all",)``. rung: the highest assumption. shapes: whether the search also
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
     clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
-    budget: executions per storage. requires: what it imports besides ``package``, as requirements.
+    budget: executions per storage. requires: what it imports besides ``package``, as requirements; where one is not
+    installed, it is skipped.
     """
 
     name: str

@@ -22,8 +22,9 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     may make equal calls: when the runs that it resumes completed a call n times, its first n calls must be
     restored. What a run does after its end (an orphan) counts for neither side. When the process died, a
     completion counts if a save that was called at or after it was acknowledged: before that, nobody could
-    promise it. A run that was resumed from another checkpoint than the latest may execute again what came after
-    that checkpoint.
+    promise it. A save that names the calls that it ``covers`` stands for these only; one that ``supersedes``
+    their own saves promises them when it is called, for what it replaces is to be durable by then. A run that was
+    resumed from another checkpoint than the latest may execute again what came after that checkpoint.
     """
     parents: dict[int, int | None] = {}
     completed: dict[int, Counter[str]] = {}
@@ -54,16 +55,24 @@ def judge(journal: Sequence[Event]) -> Violation | None:
 
 
 def _promised(journal: Sequence[Event], run: int) -> Counter[str]:
-    """Return the completions of ``run`` that an acknowledged save covers."""
+    """Return the completions of ``run`` that an acknowledged save covers, or one that takes their place."""
     called: dict[str, int] = {}
     covered = -1
+    named: Counter[str] = Counter()
     for index, event in enumerate(journal):
-        if event.run == run and event.kind == "save.called":
+        if event.run != run or event.kind not in ("save.called", "save.acknowledged"):
+            continue
+        covers = event.data.get("covers")
+        if event.kind == "save.called":
             called[event.subject] = index
-        elif event.run == run and event.kind == "save.acknowledged":
+            named |= Counter(covers if event.data.get("supersedes") else ())
+        elif covers is None:
             covered = max(covered, called[event.subject])
+        else:
+            named |= Counter(covers)
     done = (event for event in journal[: covered + 1] if event.run == run and event.kind in _COMPLETED)
-    return Counter(event.data["call"] for event in done)
+    named |= Counter(event.data["call"] for event in done)
+    return named
 
 
 def _completed_before(

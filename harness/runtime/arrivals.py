@@ -35,6 +35,12 @@ LONG_STREAK = 1000
 MAX_PASSED_OVER = 200
 HELD_TURN = 500
 WAKE_UP_S = 5e-5
+# The deadline of ``asyncio.sleep(math.inf)`` and of anyio's scopes without a timeout.
+NEVER = math.inf
+# How long, in virtual seconds, an answer from outside that is there may be held, and how far ahead a deadline may come
+# to a busy loop while real I/O is allowed. Every library that talks to a thread or a peer assumes that a
+# second is enough; a machine that stops for longer breaks all of them, which is no finding.
+SLOW_ANSWER_S = 0.25
 # A program that polls for an answer from outside is slowed down to this, or it would meet the turn limit.
 POLL_S = 5e-4
 _MIN_TIMERS: int = asyncio.base_events._MIN_SCHEDULED_TIMER_HANDLES  # type: ignore[attr-defined]
@@ -77,6 +83,8 @@ def arrive(loop: ControlledLoop) -> None:
     if loop.uncontrolled is not None or ((loop.used_real_io or loop.foreign) and not loop._ready):  # type: ignore[attr-defined]
         collect_now(loop)
     tick(loop)
+    if loop.used_real_io and loop.parked:
+        deliver_overdue(loop, loop.now())
     while True:
         drop_cancelled_timers(loop)
         if loop._stopping:  # type: ignore[attr-defined]
@@ -177,6 +185,8 @@ def deliver_next(loop: ControlledLoop) -> bool:
         assert op is not None
         deliver_op(loop, op)
         return True
+    if op is not None and deliver_overdue(loop, timer._when):
+        return True
     if (loop.used_real_io or loop.foreign_threads()) and external.wait_for_deadline(loop, timer._when):
         return True
     end_starvation(loop)
@@ -196,9 +206,22 @@ def deliver_rest(loop: ControlledLoop) -> None:
         deliver_op(loop, op)
 
 
+def deliver_overdue(loop: ControlledLoop, when: float) -> bool:
+    """Deliver the held answers from outside that cannot be held until ``when``; return whether there was one."""
+    overdue = [op for op in loop.parked if op.until <= when]
+    for op in overdue:
+        deliver_op(loop, op)
+    return bool(overdue)
+
+
 def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
-    """Return whether delivering ``timer`` now would move virtual time past an answer from outside."""
-    return loop.used_real_io and timer._when > loop.now() and external.outstanding(loop)
+    """Return whether delivering ``timer`` to a busy loop would move time past what is outside.
+
+    That is an answer which may still come, and a program that polls for one by itself.
+    """
+    if not loop._outside or timer._when <= (now_s := loop.now()):
+        return False
+    return timer._when > now_s + SLOW_ANSWER_S or (loop.used_real_io and external.outstanding(loop))
 
 
 def end_starvation(loop: ControlledLoop) -> None:
@@ -234,13 +257,12 @@ def next_timer(loop: ControlledLoop) -> ControlledTimer | None:
 
 
 def first_timer(timers: list[ControlledTimer]) -> ControlledTimer | None:
-    """Return the timer that the heap gives out first, cancelled ones left out, or None."""
-    if not timers or not timers[0]._cancelled:
-        return timers[0] if timers else None
-    heap = list(timers)
-    while heap and heap[0]._cancelled:
-        heapq.heappop(heap)
-    return heap[0] if heap else None
+    """Return the timer that the heap gives out first, cancelled ones and those that never come left out, or None."""
+    if timers and timers[0]._cancelled:
+        timers = list(timers)
+        while timers and timers[0]._cancelled:
+            heapq.heappop(timers)
+    return timers[0] if timers and timers[0]._when < NEVER else None
 
 
 def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
@@ -257,7 +279,7 @@ def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     found: list[ControlledTimer] = []
     met_deadline = False
     for timer in sorted(timers, key=lambda timer: (timer is not first, timer._when, timer.number)):
-        if timer._cancelled:
+        if timer._cancelled or timer._when >= NEVER:
             continue
         if timer.sleep or not met_deadline:
             found.append(timer)
@@ -351,11 +373,11 @@ def be_fair(loop: ControlledLoop) -> None:
     beyond = loop.busy - loop.settings.patience
     if beyond <= 0 or not (loop.parked or loop._scheduled or loop._outside):  # type: ignore[attr-defined]
         return
-    outside = loop.settings.allow_real_io and external.outstanding(loop)
+    outside = loop._outside and (bool(loop.foreign) or external.outstanding(loop))
     if outside:
         collect_now(loop, wait_s=POLL_S)
     ops = [op for op in enabled_ops(loop) if alive(op) and has_had_time(loop, op)]
-    chosen = next((op for op in ops if not op.rank), None)
+    chosen = next((op for op in ops if not op.rank or op.kind == "arrival"), None)
     if chosen is None and loop.busy % HELD_TURN == 0:
         chosen = next(iter(ops), None)
     if chosen is not None:
@@ -434,8 +456,9 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if not quiet:
             ops = [op for op in ops if has_had_time(loop, op)]
         timers = enabled_timers(loop)
-        if ready and timers and loop.used_real_io:
-            timers = [timer for timer in timers if not jumps_ahead(loop, timer)]
+        if timers and loop._outside:
+            end_s = min((op.until for op in loop.parked), default=math.inf)
+            timers = [timer for timer in timers if timer._when < end_s and not (ready and jumps_ahead(loop, timer))]
         enabled: list[Any] = [*ops, *timers]
         if not enabled:
             return
@@ -516,7 +539,9 @@ def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: 
     callback: Any = handle._callback  # type: ignore[attr-defined]
     callback = getattr(callback, "func", callback)  # a partial stands for its function
     label = getattr(callback, "__qualname__", type(callback).__name__).replace(".<locals>", "")
-    loop.park_op(Op(loop, f"{name}:{label}", kind="arrival", deliver=deliver, target=handle))
+    op = Op(loop, f"{name}:{label}", kind="arrival", deliver=deliver, target=handle)
+    op.until = loop.now() + SLOW_ANSWER_S
+    loop.park_op(op)
 
 
 def still_ready(loop: ControlledLoop, fd: int) -> bool:

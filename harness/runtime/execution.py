@@ -244,6 +244,7 @@ def _close(loop: ControlledLoop) -> None:
     loop.parked.clear()
     loop.early.clear()
     loop.scratch.clear()
+    loop.interesting_tasks.clear()  # the clock keeps a closed loop until the next execution
     loop.countdowns.clear()
     if loop.graveyard:
         with _unlogged():

@@ -30,6 +30,7 @@ _LOOK_AGAIN_S = 0.02
 _HELD_S = 1e-3
 _INSTALLED = "site-packages"
 _SLOW_PEER_S = 0.02
+_LONGEST_SELECT_S: float = asyncio.base_events.MAXIMUM_SELECT_TIMEOUT  # type: ignore[attr-defined]
 # asyncio's ThreadedChildWatcher names its threads so; each ends when its child process does.
 _CHILD_WATCHER = "waitpid-"
 _RUN_UNTIL_COMPLETE = asyncio.BaseEventLoop.run_until_complete.__code__
@@ -297,7 +298,7 @@ def _threads_when_quiet(loop: Any) -> list[threading.Thread]:
 def _wait(loop: Any, timeout_s: float | None) -> bool:
     """Block until something arrives, at most ``timeout_s`` real seconds; return whether it did."""
     loop.open_pipe()
-    deadline = None if timeout_s is None else real_time() + timeout_s
+    deadline = None if timeout_s is None else real_time() + min(timeout_s, _LONGEST_SELECT_S)
     loop.waiting_outside = True
     try:
         while not loop.collect() and not loop._ready and not loop._stopping:

@@ -49,13 +49,20 @@ def pool_of(loop: ControlledLoop, executor: Any) -> Pool:
 
 
 def park_job(
-    loop: ControlledLoop, executor: Any, func: Callable[..., Any], args: tuple[Any, ...]
+    loop: ControlledLoop,
+    executor: Any,
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    *,
+    future: asyncio.Future[Any] | None = None,
 ) -> asyncio.Future[Any]:
-    """Park ``func(*args)`` and return the future of its result.
+    """Park ``func(*args)`` and return the future of its result: ``future``, or a new one.
 
-    A job whose future is cancelled runs all the same if a worker was free for it, which would have begun it.
+    A job whose future is cancelled runs all the same if a worker was free for it, which would have begun it; a
+    library's own worker, whose future is given, knows of no cancellation and runs whatever was queued.
     """
-    future = loop.create_future()
+    queued_by_library = future is not None
+    future = loop.create_future() if future is None else future
     name = f"job:{getattr(func, '__name__', type(func).__name__)}"
 
     def run(op: Op) -> None:
@@ -84,7 +91,8 @@ def park_job(
     job = Op(loop, name, kind="job", deliver=run)
     job.pool = pool_of(loop, executor)
     # The first callback of the future, as in asyncio.futures._chain_future.
-    future.add_done_callback(withdraw)
+    if not queued_by_library:
+        future.add_done_callback(withdraw)
     loop.park_op(job)
     return future
 

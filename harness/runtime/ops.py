@@ -6,6 +6,7 @@ Owns the kinds of ops and how each one is named; must not know which one goes fi
 from __future__ import annotations
 
 import asyncio
+import math
 import sys
 from collections.abc import Callable
 from types import CoroutineType, FrameType
@@ -23,13 +24,14 @@ OpKind = Literal["point", "job", "done", "arrival", "turn"]
 # job that has run is parked before the turns of its iteration, everything else during them.
 _IN_TRANSIT: dict[OpKind, int] = {"point": 2, "job": 1, "done": 1, "arrival": 0, "turn": 0}
 
-_STORAGES = "harness.adapters.agent_framework.storages"
+_ADAPTERS = "harness.adapters."
 
 
 def is_plumbing(module: str) -> bool:
     """Return whether a frame of ``module`` is asyncio's or ours, and so no place to show to a user."""
-    storage = module.startswith(_STORAGES) and not module.startswith(f"{_STORAGES}._")
-    return module.startswith(("asyncio", "harness.")) and not storage
+    if module.startswith(_ADAPTERS) and ".storages." in module and ".storages._" not in module:
+        return False
+    return module.startswith(("asyncio", "harness."))
 
 
 def caller_site(frame: FrameType | None = None) -> str:
@@ -77,6 +79,7 @@ class Op:
     deliver: makes it arrive, called once. ripe: the first iteration at which it can arrive while the loop is
     busy. A callback from outside is queued at the end of the iteration that asked for it at the earliest, runs
     in the next one, and what it wakes runs in the one after that. pool: where a job is queued.
+    until: the virtual time from which on it is not held.
     """
 
     __slots__ = (
@@ -93,6 +96,7 @@ class Op:
         "ripe",
         "site",
         "target",
+        "until",
     )
 
     def __init__(
@@ -115,6 +119,7 @@ class Op:
         self.number = loop.next_op_number()
         self.rank = 0
         self.early = False
+        self.until = math.inf
         self.ripe = loop.iteration + _IN_TRANSIT[kind]
         self.pool: Pool | None = None
         self.site = caller_site(sys._getframe(2)) if loop.tracing else ""

@@ -53,8 +53,20 @@ def may_call_back(known: frozenset[threading.Thread], *, turn: int) -> list[thre
     threads = [thread for thread in threading.enumerate() if thread not in known and thread is not current]
     if not threads:
         return threads
-    frames = sys._current_frames()
+    frames = current_frames()
     return [thread for thread in threads if not is_idle(thread, frames.get(thread.ident or 0), turn=turn)]
+
+
+def current_frames() -> dict[int, FrameType]:
+    """Return the frame that each thread is in; none where reading them could crash the process.
+
+    CPython goes through the threads of all interpreters (pystate.c, _PyThread_CurrentFrames), and from 3.12 on an
+    interpreter with a lock of its own runs meanwhile.
+    """
+    interpreters: Any = sys.modules.get("_interpreters") or sys.modules.get("_xxsubinterpreters")
+    if interpreters is not None and len(interpreters.list_all()) > 1:
+        return {}
+    return sys._current_frames()
 
 
 def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> bool:
@@ -161,7 +173,7 @@ def queue_path(code: CodeType, offset: int) -> tuple[str, ...]:
 def describe_thread(thread: threading.Thread) -> str:
     """Return the thread's name and where its own code is now."""
     ident = thread.ident
-    frame = None if ident is None else sys._current_frames().get(ident)
+    frame = None if ident is None else current_frames().get(ident)
     while frame is not None and frame.f_back is not None and is_library(frame):
         frame = frame.f_back
     if frame is None:

@@ -598,3 +598,37 @@ def test_an_unknown_oracle_is_one_line(arguments):
     """With the nearest name."""
     with pytest.raises(UsageError, match=r"^unknown oracle 'no-zombie'; did you mean 'no-zombies'\? \(known: .*\)$"):
         judging(arguments.pop("names"), **arguments)
+
+
+# -- saves that name what they cover ---------------------------------------------------------------------
+
+
+def crashed_after(*saves):
+    """Return a journal in which a(1) and b(1) completed, ``saves`` followed, the process died and a(1) ran again."""
+    facts = [("run.started", 0, {"resumes": None})]
+    facts += [("step.completed", 0, {"call": call}) for call in ("a(1)", "b(1)")]
+    facts += [(kind, 0, {"save": name, **data}) for kind, name, data in saves]
+    facts += [("run.ended", 0, {"how": "crashed"}), ("run.started", 1, {"resumes": 0})]
+    facts += [("step.invoked", 1, {"call": "a(1)"})]
+    return [
+        Event(turn, turn * 1e-6, kind, run, data.pop("save", ""), data)
+        for turn, (kind, run, data) in enumerate(facts, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("saves", "promised"),
+    [
+        ([("save.called", "s", {}), ("save.acknowledged", "s", {})], True),
+        ([("save.called", "s", {"covers": ["a(1)"]}), ("save.acknowledged", "s", {"covers": ["a(1)"]})], True),
+        ([("save.called", "s", {"covers": ["b(1)"]}), ("save.acknowledged", "s", {"covers": ["b(1)"]})], False),
+        ([("save.called", "s", {"covers": ["a(1)"]})], False),
+        ([("save.called", "s", {"covers": ["a(1)"], "supersedes": True})], True),
+        ([("save.called", "s", {"covers": ["b(1)"], "supersedes": True})], False),
+    ],
+)
+def test_a_save_promises_what_it_covers_when_the_process_dies(saves, promised):
+    """An acknowledged save all before it or what it names; one that supersedes what it names, when it is called."""
+    (judge,) = load_oracles(["completed-steps-restored"])
+    violation = judge(crashed_after(*saves))
+    assert (violation is not None) == promised

@@ -231,6 +231,20 @@ def test_a_known_open_bug_is_an_expected_failure(run_scenario):
 
 
 @pytest.mark.slow
+def test_a_scenario_of_a_framework_that_is_not_installed_is_skipped(pytester):
+    """The reason names it."""
+    folder = pytester.mkdir("scenarios")
+    (folder / "foreign.py").write_text(
+        "import harness\n\n"
+        "@harness.scenario('foreign', storages=['a', 'b'], adapter='x', package='x', requires=('no-such-thing>=2',))\n"
+        "async def foreign(durable):\n    'Hold.'\n"
+    )
+    result = pytester.runpytest_subprocess("-q", "-rs", "scenarios")
+    result.assert_outcomes(skipped=2)
+    assert "needs no-such-thing>=2, which is not installed" in result.stdout.str()
+
+
+@pytest.mark.slow
 def test_a_bug_that_is_gone_turns_the_run_red(run_scenario):
     """The expectation is strict, so the day of the fix is noticed."""
     result = run_scenario(affected=">=1.22,<1.24", breaks_on=("remote", "memory"))

@@ -10,7 +10,7 @@ import pytest
 import harness
 from harness import LoopSettings, Rung, execute
 from harness.model.registry import load_plugin, plugin_names
-from harness.runtime.execution import open_session
+from harness.runtime.execution import DEFAULT_TURN_LIMIT, open_session
 from harness.search.portfolio import search
 from harness.search.recording import Planned
 from harness.search.sampling import Sampling
@@ -22,7 +22,7 @@ SCHEDULERS = {
 }
 BELOW = [Rung.EXACT, Rung.LATENCY]
 SEEDS = 60
-TURN_LIMIT = 20_000
+TURN_LIMIT = DEFAULT_TURN_LIMIT
 
 
 async def call_soon_order():

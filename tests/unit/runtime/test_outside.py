@@ -441,18 +441,74 @@ class Always:
         return self.index % len(point.enabled) if point.kind == "arrival" else 0
 
 
-@pytest.mark.parametrize(("index", "ending"), [(0, "returned"), (-1, "raised")])
-def test_an_index_scheduler_jumps_ahead_of_an_answer_only_when_it_holds_it(index, ending):
-    """By default the answer is in time; held back, it is late for a timeout of 20 s at once."""
+@pytest.mark.parametrize(
+    ("index", "timeout_s", "ending"),
+    [(0, 0.2, "returned"), (-1, 0.2, "raised"), (-1, 20, "returned")],
+    ids=["default", "short timeout", "long timeout"],
+)
+def test_an_index_scheduler_jumps_ahead_of_an_answer_only_when_it_holds_it(index, timeout_s, ending):
+    """By default the answer is in time; held back, it is late for a short timeout and never for a long one."""
 
     async def program():
-        server, port = await answer_after(0.05)
+        server, port = await answer_after(0.01)
         async with server:
-            return await asyncio.wait_for(ask(port), timeout=20)
+            return await asyncio.wait_for(ask(port), timeout=timeout_s)
 
     began = time.monotonic()
     assert run(program, Always(index), discipline="indices").ending.kind == ending
     assert time.monotonic() - began < 5
+
+
+class HoldAll:
+    """Holds everything."""
+
+    def choose(self, point, /):
+        return int(point.kind == "hold")
+
+
+@pytest.mark.parametrize(("timeout_s", "ending"), [(0.05, "raised"), (60, "returned")])
+def test_a_held_answer_of_a_thread_is_not_outlasted_by_a_minute(timeout_s, ending):
+    """A library's own timeout of a minute means "never"; a machine that stops for so long is no finding."""
+
+    async def program():
+        async with asyncio.timeout(timeout_s):
+            await asyncio.to_thread(time.sleep, 0.01)
+
+    assert run(program, HoldAll()).ending.kind == ending
+
+
+def test_a_polling_program_does_not_outlast_a_held_answer():
+    """While a program polls, its clock runs ahead of the machine's, but not of an answer that is there."""
+
+    async def program():
+        loop = asyncio.get_running_loop()
+        answers = []
+        threading.Thread(target=loop.call_soon_threadsafe, args=(answers.append, 7)).start()
+        async with asyncio.timeout(5):
+            while not answers:
+                await asyncio.sleep(0)
+        return answers
+
+    assert run(program, HoldAll()).ending.value == [7]
+    assert run(program).ending.value == [7]
+
+
+@pytest.mark.parametrize(("timeout_s", "early"), [(0.1, True), (1, False)])
+def test_no_long_timeout_comes_early_while_a_program_polls_a_file_by_itself(timeout_s, early):
+    """What a program asks the system for without the loop may be on its way, and the loop cannot know."""
+
+    async def program():
+        turns = 0
+        try:
+            async with asyncio.timeout(timeout_s):
+                while turns < 20:
+                    turns += 1
+                    await asyncio.sleep(0)
+        except TimeoutError:
+            return True
+        return False
+
+    assert run(program, Always(-1), discipline="indices").ending.value is early
 
 
 @pytest.mark.parametrize("rung", list(Rung), ids=lambda rung: rung.name.lower())

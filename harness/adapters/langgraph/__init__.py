@@ -1,0 +1,57 @@
+"""LangGraph: graphs that run and resume on its checkpointers under the controlled loop.
+
+Owns what the harness knows of LangGraph; must not know searches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, cast
+
+from harness.adapters.langgraph.durable import Durable
+from harness.adapters.langgraph.observe import observed
+from harness.adapters.runs import FAULTS
+from harness.model.registry import load_plugin, plugin_names
+
+_STORAGES = "harness.adapters.langgraph.storages"
+_FIXES = "harness.adapters.langgraph.fixes"
+
+
+class LangGraph:
+    """What a search needs of a framework; one instance, ``PLUGIN``."""
+
+    def storages(self) -> tuple[str, ...]:
+        """Return the names of the registered storages."""
+        return plugin_names(_STORAGES)
+
+    def fixes(self) -> tuple[str, ...]:
+        """Return the names of the fix candidates that can be switched on."""
+        return plugin_names(_FIXES)
+
+    def make_storage(self, name: str, directory: Path) -> Any:
+        """Return a new, empty storage; raises UsageError for an unknown name."""
+        return cast(Any, load_plugin(_STORAGES, name=name, kind="storage"))(directory)
+
+    def fix(self, name: str) -> AbstractContextManager[None]:
+        """Return a context manager that applies a fix candidate to the installed framework."""
+        apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
+        return apply()
+
+    def observe(self, _notes: Collection[str] = ()) -> AbstractContextManager[None]:
+        """Return a context manager under which graphs write to the loop's journal."""
+        return observed()
+
+    def faults(self) -> tuple[str, ...]:
+        """Return what may happen to a run when it is switched on."""
+        return FAULTS
+
+    def durable(
+        self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> Durable:
+        """Return what a program runs and resumes graphs with."""
+        return Durable(storage, shapes=shapes, faults=faults, notes=notes)
+
+
+PLUGIN = LangGraph()

@@ -1,0 +1,184 @@
+"""Runs and resumes of one graph inside one execution.
+
+Owns ``durable``, the object that a scenario is written with; must not know schedulers or oracles.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Collection
+from typing import Any
+
+import langgraph.graph  # noqa: F401  (loaded before a search freezes what it finds; a scenario imports it late)
+from langgraph.checkpoint.base import id as checkpoint_ids
+from langgraph.types import Command
+
+from harness.adapters.langgraph.saver import SaverControl
+from harness.adapters.runs import Leave, Run, Runs, note, quiet
+from harness.adapters.saves import Saves, choose_shape
+from harness.model.errors import UsageError
+from harness.runtime.loop import ControlledLoop
+
+DURABILITIES = ("sync", "async", "exit")
+
+
+class Durable:
+    """Runs graphs on the checkpointer of this execution, and resumes them as another process would."""
+
+    def __init__(
+        self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
+    ) -> None:
+        """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
+        if notes:
+            raise UsageError(f"the LangGraph adapter cannot note {', '.join(sorted(notes))} for the oracles")
+        self.storage = storage
+        self._control = SaverControl(Saves(shape=choose_shape(shapes=shapes), faults="storage" in faults))
+        self._runs = Runs(consume=self._consume, faults=faults, forget=self._forget)
+        self.saver: Any = None  # of the process that lives now
+        checkpoint_ids._last_v6_timestamp = None  # of the execution before, whose clock was another one
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs so far."""
+        return self._runs.all
+
+    async def run(self, graph: Any, message: Any, *, durability: str = "async", stream: bool = False) -> Run:
+        """Run ``graph`` from the beginning on a thread of its own; however it ends is part of the returned Run.
+
+        graph: a StateGraph, a function that builds one, or what ``@entrypoint`` made. stream: consume the
+        run's events one by one.
+        """
+        if durability not in DURABILITIES:
+            raise UsageError(f"unknown durability {durability!r} (known: {', '.join(DURABILITIES)})")
+        await self._connect()
+        number = len(self.runs)
+        run = Run(number, _name(graph), graph, message, instance=self._build(graph))
+        run.notes.update(
+            input=message,
+            config={"configurable": {"thread_id": f"thread-{number}"}},
+            durability=durability,
+            stream=stream,
+        )
+        return await self._runs.go(run)
+
+    async def resume(self, run: Run, *, answer: Any = None, stream: bool = False) -> Run:
+        """Resume ``run`` from the latest checkpoint of its thread on a fresh instance.
+
+        Without any checkpoint, the graph is run from the beginning, as its caller would do. answer: to what the
+        run asked. With the fault ``resume`` the search also chooses the checkpoint, the instance, and whether to
+        wait until everything of the run is quiet.
+        """
+        chosen = await self._runs.before_resume(run)
+        await self._connect()
+        thread = {"thread_id": run.notes["config"]["configurable"]["thread_id"]}
+        checkpoint = await self._checkpoint(thread, chosen.place, chosen.pick)
+        config: dict[str, Any] = {"configurable": dict(thread)}
+        if checkpoint is not None and chosen.place != "latest":
+            config["configurable"]["checkpoint_id"] = checkpoint
+        first = run.instance if chosen.instance == "same instance" else self._build(run.program)
+        instances = [first, self._build(run.program)] if chosen.instance == "two instances" else [first]
+        resumed = []
+        for index, instance in enumerate(instances):
+            again = Run(len(self.runs) + index, run.name, run.program, run.message, checkpoint, run, instance)
+            again.from_latest, again.twin = chosen.place == "latest", len(instances) > 1
+            again.notes.update(run.notes, config=config, stream=stream)
+            again.notes["input"] = (
+                run.message if checkpoint is None else None if answer is None else Command(resume=answer)
+            )
+            resumed.append(again)
+        if len(resumed) == 1:
+            return await self._runs.go(resumed[0])
+        await self._runs.go_together(resumed)
+        return resumed[0]
+
+    async def quiet(self) -> None:
+        """Wait until everything else has nothing left to do."""
+        await quiet()
+
+    async def finish(self) -> None:
+        """Note what the oracles asked for when the program is over: nothing, so far."""
+
+    async def _connect(self) -> None:
+        """Connect as a process does when it starts, unless the one that lives has."""
+        if self.saver is not None:
+            return
+        connect = getattr(self.storage, "connect", None)
+        self.saver = self._control.take(connect() if callable(connect) else self.storage)
+        setup = getattr(self.saver, "setup", None)
+        if callable(setup):
+            # In default order: nothing else runs yet, so there is nothing to search.
+            loop: Any = asyncio.get_running_loop()
+            scheduler = getattr(loop, "scheduler", None)
+            if scheduler is None:
+                await setup()
+                return
+            loop.scheduler = None
+            try:
+                await setup()
+            finally:
+                loop.scheduler = scheduler
+
+    async def _checkpoint(self, thread: dict[str, str], place: str, pick: Any) -> str | None:
+        config = {"configurable": dict(thread)}
+        if place == "latest":
+            latest = await self.saver.aget_tuple(config)
+            return None if latest is None else str(latest.checkpoint["id"])
+        ids = [str(item.checkpoint["id"]) async for item in self.saver.alist(config)]
+        found: str | None = pick(ids)
+        return found
+
+    async def _consume(self, run: Run, leave: Leave | None) -> None:
+        notes = run.notes
+        if notes["durability"] == "sync":
+            self._control.synchronous.add(run.number)
+        options = {"config": notes["config"], "durability": notes["durability"]}
+        if not notes["stream"] and not self._runs.streams:
+            result = await run.instance.ainvoke(notes["input"], **options)
+            _finish(run, result)
+            return
+        stream = run.instance.astream(notes["input"], stream_mode=["updates", "values"], **options)
+        result = None
+        async for mode, event in stream:
+            run.events.append(event)
+            note("run.event", run, type=mode)
+            result = event if mode == "values" else result
+            if leave is not None and len(run.events) == leave.after:
+                run.ending = leave.how
+                break
+        if run.ending == "closed":
+            await stream.aclose()
+        elif run.ending == "dropped":
+            event = stream = None
+            gc.collect()  # the finalizer of the generator runs now, not when the process feels like it
+        else:
+            _finish(run, result)
+
+    def _build(self, graph: Any) -> Any:
+        """Return an instance of ``graph`` on the checkpointer of this execution; raises UsageError for what is none."""
+        made: Any
+        for made in (graph, graph() if callable(graph) and not hasattr(graph, "ainvoke") else None):
+            if callable(getattr(made, "compile", None)):
+                return made.compile(checkpointer=self.saver)
+            if callable(getattr(made, "ainvoke", None)) and callable(getattr(made, "copy", None)):
+                return made.copy({"checkpointer": self.saver})
+        raise UsageError(f"{graph!r} is not a graph: pass a StateGraph, a function that builds one, or an @entrypoint")
+
+    def _forget(self, _loop: ControlledLoop) -> None:
+        """Lose what a process holds: its connection, and the lock that its checkpointer has in memory."""
+        abandon = getattr(self.storage, "abandon", None)
+        if callable(abandon):
+            abandon()
+            self.saver = None
+
+
+def _finish(run: Run, result: Any) -> None:
+    run.outputs = [result]
+    asked = result.get("__interrupt__", ()) if isinstance(result, dict) else ()
+    run.requests = [item.id for item in asked]
+    for request in run.requests:
+        note("run.request", run, request=request)
+
+
+def _name(graph: Any) -> str:
+    return str(getattr(graph, "__name__", None) or getattr(graph, "name", None) or "graph")

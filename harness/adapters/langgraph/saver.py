@@ -1,0 +1,91 @@
+"""The checkpointer under control: every put passes separate control points.
+
+Owns what the journal keeps of a put; must not know which checkpointer is inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+
+from harness.adapters.langgraph.observe import completed_calls, covered_calls
+from harness.adapters.saves import Saves
+from harness.model.errors import UsageError
+from harness.runtime.attempt import attempt
+from harness.runtime.loop import ControlledLoop
+
+
+class SaverControl:
+    """Controls the two methods by which LangGraph saves, ``aput`` and ``aput_writes``, of one checkpointer.
+
+    A put says which completed nodes it *covers*: a put of writes the one that wrote them, a checkpoint all that
+    finished in its graph up to its superstep.
+    The methods are replaced on the instance, since LangGraph insists on a ``BaseCheckpointSaver``.
+    """
+
+    def __init__(self, saves: Saves) -> None:
+        self.synchronous: set[int] = set()  # the runs whose durability is "sync"
+        self._saves = saves
+        self._acknowledged: set[str] = set()  # checkpoints, by id
+
+    def take(self, saver: Any) -> Any:
+        """Return ``saver``, controlled; raises UsageError for what is no checkpointer."""
+        if not isinstance(saver, BaseCheckpointSaver):
+            raise UsageError(f"{saver!r} is not a checkpointer: derive from langgraph's BaseCheckpointSaver")
+        in_memory = isinstance(saver, InMemorySaver)
+        for name, method in (("put", "aput"), ("writes", "aput_writes")):
+            # Of LangGraph's own checkpointers only this one's puts await nothing.
+            plain = in_memory and getattr(type(saver), method) is getattr(InMemorySaver, method)
+            controlled = self._controlled(getattr(saver, method), name, needs_loop=not plain)
+            setattr(saver, method, controlled)
+        return saver
+
+    def _controlled(self, method: Callable[..., Awaitable[Any]], kind: str, *, needs_loop: bool) -> Any:
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Awaitable[Any]:
+            loop = asyncio.get_running_loop()
+            data: dict[str, Any] = {}
+            if isinstance(loop, ControlledLoop):
+                data = self._put_data(loop, *args) if kind == "put" else self._writes_data(loop, *args)
+            saving = self._saves.save(kind, lambda: method(*args, **kwargs), data, needs_loop=needs_loop)
+            return saving if kind == "writes" else self._acknowledge(saving, args[1]["id"])
+
+        return call
+
+    async def _acknowledge(self, put: Awaitable[Any], checkpoint: str) -> Any:
+        result = await put
+        self._acknowledged.add(checkpoint)
+        return result
+
+    def _put_data(self, loop: ControlledLoop, config: Any, checkpoint: Any, metadata: Any, _versions: Any) -> Any:
+        place = config["configurable"]
+        namespace = place.get("checkpoint_ns", "")
+        return {
+            "checkpoint": checkpoint["id"],
+            "previous": place.get("checkpoint_id"),
+            "timestamp": checkpoint["ts"],
+            "namespace": namespace,
+            "step": metadata.get("step"),
+            "covers": covered_calls(loop, namespace, step=int(metadata.get("step", -1))),
+            # With durability "sync" the writes of a superstep are to be durable when its checkpoint is begun.
+            "supersedes": attempt() in self.synchronous and metadata.get("source") == "loop",
+        }
+
+    def _writes_data(self, loop: ControlledLoop, config: Any, writes: Any, task_id: str, _path: str = "") -> Any:
+        place = config["configurable"]
+        anchor = place.get("checkpoint_id")
+        covers = [done.call for done in completed_calls(loop) if (done.run, done.task) == (attempt(), task_id)]
+        return {
+            "checkpoint": anchor,
+            "namespace": place.get("checkpoint_ns", ""),
+            "task": task_id,
+            "channels": [write[0] for write in writes],
+            # With durability "async" a node may finish before the checkpoint that it started from is stored: nobody
+            # can find its writes then.
+            "covers": covers if anchor in self._acknowledged else [],
+        }
