@@ -459,6 +459,9 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if timers and loop._outside:
             end_s = min((op.until for op in loop.parked), default=math.inf)
             timers = [timer for timer in timers if timer._when < end_s and not (ready and jumps_ahead(loop, timer))]
+        if any(op.rank for op in ops):  # here no scheduler holds an op: it waits until nothing else is left
+            last = min(ops, key=lambda op: op.rank)
+            ops = [op for op in ops if not op.rank] or ([] if timers or ready else [last])
         enabled: list[Any] = [*ops, *timers]
         if not enabled:
             return
