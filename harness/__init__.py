@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.adapters.agent_framework.check import check_storage
+    from harness.adapters.hypothesis import workflows
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -48,6 +49,7 @@ _HOMES = {
     "new_event_loop": "harness.runtime.policy",
     "point": "harness.runtime.points",
     "scenario": "harness.model.scenario",
+    "workflows": "harness.adapters.hypothesis",
 }
 
 __all__ = [
@@ -70,6 +72,7 @@ __all__ = [
     "new_event_loop",
     "point",
     "scenario",
+    "workflows",
 ]
 
 

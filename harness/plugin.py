@@ -13,9 +13,9 @@ import pytest
 
 MARKER = (
     "interleave(storages=..., budget=..., rung='latency', shapes=True, faults=[...], scheduler='portfolio', "
-    "schedule='', oracles=[...], without={oracle: reason}, adapter='agent-framework', clock='increasing', "
-    "allow_real_io=False): run an async test in its default order, then in others, and fail with the smallest "
-    "schedule that breaks it."
+    "schedule='', oracles=[...], without={oracle: reason}, workflows={...}, adapter='agent-framework', "
+    "clock='increasing', allow_real_io=False): run an async test in its default order, then in others, and fail "
+    "with the smallest schedule that breaks it."
 )
 
 
@@ -104,6 +104,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     storages = marker.kwargs.get("storages", ["memory"])
     names = list(storages)
     metafunc.parametrize("durable", names, indirect=True, ids=names)
+
+
+@pytest.fixture
+def flow(request: pytest.FixtureRequest) -> Any:
+    """Return a workflow that the search makes up, with its message and its expected result.
+
+    Only for tests that are marked ``interleave``, which may say ``workflows={"max_siblings": 3, ...}``: the options
+    of ``harness.adapters.agent_framework.generated.generate``.
+    """
+    marker = request.node.get_closest_marker("interleave")
+    if marker is None:
+        pytest.fail("the fixture 'flow' needs @pytest.mark.interleave", pytrace=False)
+    from harness.adapters.pytest_items import FlowSlot
+
+    return FlowSlot(**marker.kwargs.get("workflows", {}))
 
 
 @pytest.fixture

@@ -56,6 +56,7 @@ _OPTIONS = {
     "shapes": True,
     "storages": (),
     "without": {},
+    "workflows": {},
 }
 
 
@@ -148,6 +149,13 @@ def _error_of(execution: Execution) -> BaseException | None:
 
 
 # -- tests ---------------------------------------------------------------------------------------------
+
+
+class FlowSlot:
+    """Stands for ``flow`` until an execution begins, and draws it. options: of the grammar."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
 
 
 class DurableSlot:
@@ -303,6 +311,10 @@ class _Resolver:
         if isinstance(given, DurableSlot) and self._make_durable is not None:
             self._durables.append(self._make_durable())
             return self._durables[-1]
+        if isinstance(given, FlowSlot):
+            from harness.adapters.agent_framework.generated import draw_flow
+
+            return draw_flow(**given.options)
         if not isinstance(given, Deferred):
             return given
         for known, value in self._values:
