@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -26,14 +26,15 @@ from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import scenario_target, usable_storages
 from harness.commands.catalogue import catalogue
+from harness.commands.export import export_command
 from harness.commands.grade import grade_command
+from harness.commands.recorded import given_schedule, split
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
-from harness.model.schedule import parse_token
-from harness.report.json import result_object, schedule_text
+from harness.report.json import result_object
 from harness.report.text import failure_report, summary_table, turns_that_matter
 from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
@@ -128,7 +129,7 @@ def search(
     objects: list[dict[str, Any]] = []
     for item in chosen:
         targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
+            scenario_target(item, name, fix=fix, shapes=shapes, faults=split(faults), rung=top, clock=clock)
             for name in storage or _usable(item)
         ]
         rows: list[tuple[Target, SearchResult]] = []
@@ -178,21 +179,12 @@ def replay(
 
     SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
     """
-    found = load_scenarios(scenario)
-    if " " in schedule:
-        item = found[0]
-        if shapes is None:
-            shapes = " waits " in schedule
-        target = scenario_target(
-            item, storage or next(iter(item.storages)), fix=fix or "", shapes=shapes, faults=_split(faults)
-        )
-        outcome = run_replay_text(target, schedule)
-        text = schedule
+    given = given_schedule(scenario, schedule, storage=storage, shapes=shapes, faults=split(faults), fix=fix)
+    target, text = given.target, given.text
+    if isinstance(given.schedule, str):
+        outcome = run_replay_text(target, given.schedule)
     else:
-        recorded = parse_token(schedule)
-        target = _recorded_target(found, recorded.setup, rung=recorded.rung, fix=fix, scenario=scenario)
-        outcome = run_replay(target, recorded)
-        text = schedule_text(recorded.decisions)
+        outcome = run_replay(target, given.schedule)
     execution = outcome.execution
     broken = execution.violations
     if as_json:
@@ -233,24 +225,7 @@ def replay(
 app.add_command(catalogue)
 app.add_command(versions)
 app.add_command(grade_command)
-
-
-def _recorded_target(
-    found: list[Scenario], setup: Mapping[str, str], *, rung: Rung, fix: str | None, scenario: str
-) -> Target:
-    """Return the target that a token was recorded on; raises UsageError when ``scenario`` does not hold it."""
-    matching = [item for item in found if item.name == setup.get("scenario")]
-    if not matching:
-        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
-    return scenario_target(
-        matching[0],
-        setup["storage"],
-        fix=setup.get("fix", "") if fix is None else fix,
-        shapes=setup.get("shapes") == "on",
-        faults=_split(setup.get("faults", "")),
-        rung=rung,
-        clock=setup.get("clock", "increasing"),
-    )
+app.add_command(export_command)
 
 
 def _full_trace(trace: Any) -> list[str]:
@@ -263,11 +238,6 @@ def _usable(scenario: Scenario) -> list[str]:
     for line in missing:
         click.echo(f"harness: {scenario.name}: left out: {line}", err=True)
     return usable
-
-
-def _split(text: str | None) -> tuple[str, ...] | None:
-    """Return the words of a comma-separated option, or None when it was not given."""
-    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _parse_rung(text: str) -> Rung:
