@@ -28,6 +28,7 @@ from harness.adapters.targets import scenario_target, usable_storages
 from harness.commands.catalogue import catalogue
 from harness.commands.export import export_command
 from harness.commands.grade import grade_command
+from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
@@ -340,6 +341,9 @@ def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
                 status.update(f"{target.name} on {target.setup.get('storage', '')}: {executions} executions ({phase})")
 
         yield tick
+
+
+app.add_command(prove)
 
 
 def main(arguments: list[str] | None = None) -> None:

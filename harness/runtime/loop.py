@@ -75,6 +75,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     scheduler: answers choice points; None means the default option everywhere.
     """
 
+    # In the ``turns`` discipline only: callbacks that this iteration still runs, and who is told before each.
+    batch_left = 0
+    on_turn: Callable[[asyncio.Handle], None] | None = None
     waiting_outside = False  # true while it waits in real time, where slowness is no stall
     waited_s = 0.0  # real seconds that timers waited for foreign threads
 

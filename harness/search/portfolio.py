@@ -118,7 +118,7 @@ def search(
     KeyboardInterrupt ends the search with ``interrupted`` set; nothing is left running.
     """
     began = real_time()
-    with _collected(), target.open() as runner:
+    with collected(), target.open() as runner:
         trial = Trial(runner, budget=budget, progress=progress)
         try:
             found = _look(trial, phases)
@@ -133,7 +133,7 @@ def search(
 
 
 @contextmanager
-def _collected() -> Iterator[None]:
+def collected() -> Iterator[None]:
     """Collect what the executions left before the caller goes on."""
     try:
         yield
