@@ -398,8 +398,14 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         return arrivals.collect_foreign(self, events)
 
     def foreign_threads(self) -> list[threading.Thread]:
-        """Return threads that were started since the loop first ran, that are alive and may call back."""
-        return may_call_back(self.known_threads or frozenset(), turn=self.turn)
+        """Return threads that were started since the loop first ran, that are alive and may call back.
+
+        Where real I/O is allowed, a loop beside the main thread serves older threads too (anyio's blocking portal).
+        """
+        known = self.known_threads or frozenset()
+        if self._outside and threading.current_thread() is not threading.main_thread():
+            known = frozenset()
+        return may_call_back(known, turn=self.turn)
 
     def run_forever(self) -> None:
         """Run until stopped."""
