@@ -24,6 +24,7 @@ _POOL_WORKER: CodeType = pools._worker.__code__
 _QUEUE_GET: CodeType = queue.Queue.get.__code__
 _FUTURE_RESULT: CodeType = futures.Future.result.__code__
 _CONDITION_WAIT: CodeType = threading.Condition.wait.__code__
+_THREAD_START: CodeType = threading.Thread.start.__code__
 # The second is where a join waits until Python 3.12.
 _JOINS: list[CodeType] = [
     method.__code__
@@ -109,6 +110,21 @@ def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> 
     if given["timeout"] is not None:
         return False
     return not (waited_for._qsize() if caller.f_code is _QUEUE_GET else waited_for._state == "FINISHED")
+
+
+def waits_for_a_thread(ident: int) -> bool:
+    """Return whether thread ``ident`` is blocked until another one gives it something or ends.
+
+    ``Thread.start`` waits too, and its thread may be far when it goes on.
+    """
+    frame = current_frames().get(ident)
+    if frame is None or (frame.f_code is not _CONDITION_WAIT and frame.f_code not in _JOINS):
+        return False
+    while frame is not None and frame.f_globals.get("__name__") == "threading":
+        if frame.f_code is _THREAD_START:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:

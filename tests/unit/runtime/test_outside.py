@@ -494,6 +494,28 @@ def test_a_main_thread_that_only_joins_does_not_slow_sleeps():
     assert time.monotonic() - began < 5
 
 
+def test_a_turn_that_blocks_for_a_thread_finds_its_callback_in_the_queue():
+    """As on stock asyncio: what the thread scheduled before it ended runs in the next iteration."""
+
+    async def program():
+        loop = asyncio.get_running_loop()
+        order = []
+
+        def work():
+            time.sleep(0.01)
+            loop.call_soon_threadsafe(order.append, "thread")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        loop.call_soon(order.append, "before")
+        thread.join()
+        loop.call_soon(order.append, "after")
+        await asyncio.sleep(0)
+        return order
+
+    assert run(program).ending.value == ["before", "thread", "after"]
+
+
 class HoldAll:
     """Holds everything."""
 
