@@ -30,6 +30,7 @@ from harness.commands.export import export_command
 from harness.commands.grade import grade_command
 from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
+from harness.commands.stored import replay_store, where_is
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
@@ -42,6 +43,8 @@ from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import SearchResult
+from harness.search.store import FOLDER as FAILURES
+from harness.search.store import Store, Stored
 from harness.search.target import Target
 
 FOUND, USAGE, UNFINISHED, DIVERGED, INTERRUPTED = 1, 2, 3, 4, 130
@@ -108,6 +111,8 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
     help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
 )
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
+@click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)
+@click.option("--no-store", is_flag=True, help="Do not run what failed before first, and do not keep failures.")
 @json_option
 def search(
     scenario: str,
@@ -121,13 +126,17 @@ def search(
     shapes: bool | None,
     faults: str | None,
     database: bool,
+    store: Path,
+    no_store: bool,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
     chosen = load_scenarios(scenario)
+    failures = Store(store, warn=_warn) if database and not no_store else None
     top = None if rung is None else _parse_rung(rung)
     status = 0
     objects: list[dict[str, Any]] = []
+    said: list[str] = []
     for item in chosen:
         targets = [
             scenario_target(item, name, fix=fix, shapes=shapes, faults=split(faults), rung=top, clock=clock)
@@ -138,8 +147,17 @@ def search(
             key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
             folder = DATABASE if database else None
             phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
+            stored = None if failures is None else Stored(failures, target, where=where_is(item))
             with _progress(target) as tick:
-                result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
+                result = run_search(
+                    target,
+                    phases=phases if stored is None else [stored, *phases],
+                    budget=budget or item.budget,
+                    progress=tick,
+                )
+            if stored is not None:
+                stored.close(result)  # before it is explained, which may take a while and be interrupted
+                said += stored.lines()
             rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
@@ -149,17 +167,20 @@ def search(
         ]
         if not as_json:
             _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
+            for line in said:
+                click.echo(line)
+            said.clear()
         status = max(status, *(_status(result) for _, result in rows))
         if status == INTERRUPTED:
             break
     if as_json:
-        click.echo(json.dumps(_one_object(objects), indent=2))
+        click.echo(json.dumps({**_one_object(objects), "store": said}, indent=2))
     return status
 
 
 @app.command()
-@scenario_argument
-@click.argument("schedule", metavar="SCHEDULE")
+@click.argument("scenario", metavar="SCENARIO|DIR")
+@click.argument("schedule", metavar="[SCHEDULE]", required=False)
 @click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
 @click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
 @click.option("--faults", help="For a schedule in words: what may happen to a run.")
@@ -168,7 +189,7 @@ def search(
 @json_option
 def replay(
     scenario: str,
-    schedule: str,
+    schedule: str | None,
     storage: str | None,
     shapes: bool | None,
     faults: str | None,
@@ -179,7 +200,14 @@ def replay(
     """Execute one schedule of SCENARIO again and show what happens.
 
     SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
+    A token alone is enough: it carries the scenario's name. DIR is a failure store, such as an artefact of a CI run:
+    all of it is executed, and nothing in it is changed.
     """
+    if schedule is None and Path(scenario).is_dir():
+        return replay_store(Path(scenario), as_json=as_json, warn=_warn)
+    if schedule is None and not scenario.startswith("h1."):
+        raise UsageError(f"{scenario!r} is no folder and no token: name a schedule, too")
+    scenario, schedule = ("", scenario) if schedule is None else (scenario, schedule)
     given = given_schedule(scenario, schedule, storage=storage, shapes=shapes, faults=split(faults), fix=fix)
     target, text = given.target, given.text
     if isinstance(given.schedule, str):
@@ -227,6 +255,10 @@ app.add_command(catalogue)
 app.add_command(versions)
 app.add_command(grade_command)
 app.add_command(export_command)
+
+
+def _warn(line: str) -> None:
+    click.echo(f"harness: {line}", err=True)
 
 
 def _full_trace(trace: Any) -> list[str]:

@@ -25,7 +25,6 @@ _MEMORY = (_AF, "InMemoryCheckpointStorage", "InMemoryCheckpointStorage")
 _IMPORTS = (
     _MEMORY,
     ("contextlib", "", "contextlib"),
-    ("contextvars", "Context", "Context"),
 )
 # What a storage of ours is in a plain program. A job that was handed to a thread runs even when nobody waits for it.
 _WAITS = {
@@ -268,8 +267,8 @@ _HOW = {
     ),
     "shield": ("its save is shielded", "await asyncio.shield(asyncio.create_task(self.write(checkpoint)))"),
     "thread": (
-        "a save is written in the background, as by a thread, whether its caller waits or not",
-        "await asyncio.shield(asyncio.create_task(self.write(checkpoint), context=Context()))",
+        "a save is no task of the run, as on a thread",
+        "await asyncio.shield(asyncio.Task(self.write(checkpoint)))",
     ),
 }
 _HOW["executor"] = _HOW["thread"]

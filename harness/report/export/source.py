@@ -165,8 +165,11 @@ class Source:
             yield Edit(end, end, f"\n{indent}{note}")
 
     def _without(self, statement: ast.stmt) -> Edit:
-        """Return the edit that removes a statement with its line."""
-        return Edit(self._offsets[statement.lineno - 1], self._offsets[statement.end_lineno or statement.lineno], "")
+        """Return the edit that removes a statement with its line and the empty ones behind it."""
+        last = statement.end_lineno or statement.lineno
+        while last + 1 < len(self._offsets) and not self._bytes[self._offsets[last] : self._offsets[last + 1]].strip():
+            last += 1  # the empty lines behind it
+        return Edit(self._offsets[statement.lineno - 1], self._offsets[last], "")
 
     def _means(self, node: ast.expr) -> str:
         """Return which name of the harness ``node`` calls or is, or ""."""
