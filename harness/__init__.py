@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.adapters.agent_framework.check import check_storage
+    from harness.adapters.hypothesis import workflows
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     )
     from harness.model.rung import Rung
     from harness.model.scenario import Scenario, scenario
+    from harness.runtime.access import access, declared
     from harness.runtime.attempt import attempt
     from harness.runtime.execution import execute
     from harness.runtime.loop import ControlledLoop, LoopSettings
-    from harness.runtime.points import effect, fault, point
+    from harness.runtime.points import effect, fault, point, shape
     from harness.runtime.policy import HarnessEventLoopPolicy, new_event_loop
 
 __version__ = "0.1.0"
@@ -40,14 +42,18 @@ _HOMES = {
     "UncontrolledError": "harness.model.errors",
     "UsageError": "harness.model.errors",
     "Scenario": "harness.model.scenario",
-    "check_storage": "harness.adapters.agent_framework.check",
+    "access": "harness.runtime.access",
     "attempt": "harness.runtime.attempt",
+    "check_storage": "harness.adapters.agent_framework.check",
+    "declared": "harness.runtime.access",
     "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
     "point": "harness.runtime.points",
     "scenario": "harness.model.scenario",
+    "workflows": "harness.adapters.hypothesis",
+    "shape": "harness.runtime.points",
 }
 
 __all__ = [
@@ -62,14 +68,18 @@ __all__ = [
     "TokenError",
     "UncontrolledError",
     "UsageError",
+    "access",
     "attempt",
     "check_storage",
+    "declared",
     "effect",
     "execute",
     "fault",
     "new_event_loop",
     "point",
     "scenario",
+    "shape",
+    "workflows",
 ]
 
 

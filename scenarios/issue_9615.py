@@ -10,6 +10,9 @@ from agent_framework import step, workflow
 
 import harness
 
+# Where the sibling fails: at each of its await points.
+FAILURES = ("fails with its answer", "fails at once", "fails after another call")
+
 
 @step
 async def done(order: int) -> str:
@@ -19,9 +22,15 @@ async def done(order: int) -> str:
 
 @step
 async def flaky(order: int) -> str:
-    """Call a service that fails the first time."""
+    """Call a service that fails the first time: with its answer, or where the search has it fail instead."""
+    first = harness.attempt() == 0
+    failure = harness.shape("flaky", FAILURES) if first else ""
+    if failure == "fails at once":
+        raise RuntimeError("service unavailable")
     await harness.point("call")
-    if harness.attempt() == 0:
+    if failure == "fails after another call":
+        await harness.point("call")
+    if first:
         raise RuntimeError("service unavailable")
     return f"shipped order {order}"
 

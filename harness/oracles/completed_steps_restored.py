@@ -5,6 +5,7 @@ Owns this one promise; must not know how a framework restores.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
@@ -95,19 +96,82 @@ def _violation(journal: Sequence[Event], *, again: Event, before: Event) -> Viol
     )
 
 
+def _save_of(journal: Sequence[Event], completion: Event) -> str:
+    """Return the name of the save that was called in the turn of ``completion``, or ""."""
+    for event in journal:
+        if event.kind == "save.called" and event.run == completion.run and event.turn == completion.turn:
+            return event.subject
+    return ""
+
+
 def _fate(journal: Sequence[Event], completion: Event) -> str:
     """Say what became of the save that followed ``completion``."""
-    save = ""
+    save = _save_of(journal, completion)
     for event in journal:
         if event.turn < completion.turn or event.run != completion.run:
             continue
-        if not save and event.kind == "save.called" and event.turn == completion.turn:
-            save = event.subject
-        elif event.subject == save and event.kind in ("save.cancelled", "save.raised"):
+        if event.subject == save and event.kind in ("save.cancelled", "save.raised"):
             verb = event.kind.removeprefix("save.")
             when = "after its commit" if event.data.get("committed") else "before its commit"
             return f"; its {save} was {verb} {when} (turn {event.turn})"
     return ""
+
+
+def summarize(journal: Sequence[Event]) -> object:
+    """Return what a later judgement still depends on: equal summaries, equal judgements of equal futures.
+
+    What follows is judged by how often each run made and completed each call, which runs ended and how, what the
+    saves of a run promise should it die, and, for its wording, what became of the save of each completion.
+    """
+    runs: dict[int, dict[str, object]] = {}
+    counts: dict[tuple[int, str, str], int] = {}
+    first: dict[str, Event] = {}
+    for index, event in enumerate(journal):
+        if event.kind == "run.started":
+            ended = runs.get(event.run, {}).get("ended", False)
+            parent = event.data.get("resumes") if event.data.get("latest", True) else None
+            runs[event.run] = {"resumes": parent, "ended": ended}
+            counts = {key: count for key, count in counts.items() if key[0] != event.run}
+        elif event.kind == "run.ended":
+            runs.setdefault(event.run, {})["ended"] = True
+            if event.data.get("how") == "crashed":
+                promised = _promised(journal[:index], event.run)
+                counts = {key: count for key, count in counts.items() if key[:2] != (event.run, "completed")}
+                counts |= {(event.run, "completed", call): count for call, count in promised.items()}
+        elif (
+            event.kind in (*_COMPLETED, *_INVOKED, "step.restored")
+            and event.run in runs
+            and not runs[event.run]["ended"]
+        ):
+            kind = "completed" if event.kind in _COMPLETED else "called"
+            key = (event.run, kind, event.data["call"])
+            counts[key] = counts.get(key, 0) + 1
+            if kind == "completed":
+                first.setdefault(event.data["call"], event)
+    saves = [(call, event.run, _save_of(journal, event), _fate(journal, event)) for call, event in first.items()]
+    found = judge(journal)
+    texts = [
+        re.sub(r" \(turn \d+\)", "", text)
+        for text in ("" if found is None else found.message, *map(str, sorted(saves)))
+    ]
+    saves_left = [_saves_of(journal, run) for run in sorted(runs) if not runs[run]["ended"]]
+    return [sorted(runs.items()), sorted(counts.items()), saves_left, texts]
+
+
+def _saves_of(journal: Sequence[Event], run: int) -> list[object]:
+    """Return what ``_promised`` may still make of a run: what it promises now, and what saves under way would add."""
+    completed: Counter[str] = Counter()
+    under_way: dict[str, list[tuple[str, int]]] = {}
+    for event in journal:
+        if event.run != run:
+            continue
+        if event.kind in _COMPLETED:
+            completed[event.data["call"]] += 1
+        elif event.kind == "save.called":
+            under_way[event.subject] = sorted(completed.items())
+        elif event.kind == "save.acknowledged":
+            under_way.pop(event.subject, None)
+    return [sorted(_promised(journal, run).items()), sorted(under_way.items())]
 
 
 PLUGIN = judge

@@ -90,7 +90,7 @@ def arrive(loop: ControlledLoop) -> None:
         if loop._stopping:  # type: ignore[attr-defined]
             deliver_due(loop)
             return
-        if loop.scheduler is not None and loop.settings.discipline == "indices":
+        if loop.scheduler is not None and loop.settings.discipline != "ranks":
             arrive_by_index(loop)
         else:
             arrive_by_rank(loop)
@@ -484,6 +484,21 @@ def arrive_by_index(loop: ControlledLoop) -> None:
                 continue
             horizon = wake_up_time(loop, option)
         ops_over = True
+        deliver_timer(loop, option)
+
+
+def deliverable(loop: ControlledLoop) -> list[Any]:
+    """Return the ops and timers that may arrive at a moment at which the loop could be quiet."""
+    loop.parked[:] = filter(alive, loop.parked)
+    drop_cancelled_timers(loop)
+    return [*enabled_ops(loop), *enabled_timers(loop)]
+
+
+def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:
+    """Deliver one op or timer."""
+    if isinstance(option, Op):
+        deliver_op(loop, option)
+    else:
         deliver_timer(loop, option)
 
 

@@ -6,7 +6,10 @@ Owns the numbering and the ``parent/child#n`` names; must not know scheduling.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import contextlib
+import sys
+import weakref
+from collections.abc import Callable, Coroutine, Iterator
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -126,6 +129,41 @@ class ControlledFuture(asyncio.Future[Any]):
             self.hash_value = loop.set_order.hash_of(loop.hashed_futures)
             loop.hashed_futures += 1
             return self.hash_value
+
+
+@contextlib.contextmanager
+def watch_hashes(note: Callable[[int], None]) -> Iterator[None]:
+    """Call ``note`` with the number of each task whose hash is used, and with -1 for each future.
+
+    Left out are asyncio's own register of tasks, and ``gather``, whose dict iterates by insertion: a program that
+    uses no other hash behaves alike under all orders of sets.
+    """
+    original, original_future = ControlledTask.__hash__, ControlledFuture.__hash__
+
+    def noted(self: ControlledTask) -> int:
+        frame: Any = sys._getframe(1)
+        registers = frame.f_code is _REGISTER and frame.f_back.f_code is _INIT
+        if not registers and frame.f_code is not _GATHER:
+            note(self.number)
+        return original(self)
+
+    def noted_future(self: ControlledFuture) -> int:
+        if sys._getframe(1).f_code is not _GATHER:
+            note(-1)
+        return original_future(self)
+
+    ControlledTask.__hash__ = noted  # type: ignore[method-assign]
+    ControlledFuture.__hash__ = noted_future  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ControlledTask.__hash__ = original  # type: ignore[method-assign]
+        ControlledFuture.__hash__ = original_future  # type: ignore[method-assign]
+
+
+_REGISTER = weakref.WeakSet.add.__code__
+_INIT = ControlledTask.__init__.__code__
+_GATHER = asyncio.gather.__code__
 
 
 def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import Key, Place
 from harness.model.rung import Rung
+from harness.runtime import turns
 from harness.runtime.clock import real_time
 from harness.runtime.identity import lane_path, path_of
 from harness.runtime.ops import Op, caller_site, place_of
@@ -53,6 +54,9 @@ def run_batch(loop: ControlledLoop) -> None:
     """Run what was ready when the iteration began, with the lanes in the order that the scheduler chooses."""
     ready: Any = loop._ready  # type: ignore[attr-defined]
     relaxed = loop.settings.rung is Rung.RELAXED and loop.scheduler is not None
+    if relaxed and loop.settings.discipline == "turns":
+        turns.run_batch(loop)
+        return
     by_index = relaxed and loop.settings.discipline == "indices"
     by_rank = relaxed and not by_index
     for left in range(len(ready), 0, -1):
@@ -233,6 +237,7 @@ def run_batch_in_debug_mode(loop: ControlledLoop) -> None:
         if took >= loop.slow_callback_duration:
             name = asyncio.base_events._format_handle(handle)  # type: ignore[attr-defined]
             logging.getLogger("asyncio").warning("Executing %s took %.3f seconds", name, took)
+    handle = None  # a callback's error must not keep its own frame alive
 
 
 __all__ = ["Lane", "caller_site", "run_batch", "run_batch_in_debug_mode", "turn_task"]

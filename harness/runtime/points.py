@@ -6,9 +6,13 @@ Owns the functions that are no-ops outside an execution; must not know oracles.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
+
+# Set in the scratch of a loop whose search chooses await shapes.
+SHAPES_ON = "shapes"
 
 
 async def point(name: str = "point") -> None:
@@ -36,3 +40,14 @@ def fault(name: str) -> bool:
     if not isinstance(loop, ControlledLoop):
         return False
     return loop.choose("fault", ("none", name), subject=name, interesting=True) > 0
+
+
+def shape(name: str, options: Sequence[str]) -> str:
+    """Return how ``name`` waits in this execution: any of ``options`` where the search chooses await shapes too.
+
+    Elsewhere, and by default, it is the first one.
+    """
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, ControlledLoop) or not loop.scratch.get(SHAPES_ON):
+        return options[0]
+    return options[loop.choose("shape", tuple(options), subject=name)]

@@ -118,13 +118,15 @@ def search(
     KeyboardInterrupt ends the search with ``interrupted`` set; nothing is left running.
     """
     began = real_time()
-    with _collected(), target.open() as runner:
+    with collected(), target.open() as runner:
         trial = Trial(runner, budget=budget, progress=progress)
         try:
             found = _look(trial, phases)
             counterexample = _check_passing(trial) if found is None else _confirm(trial, found)
         except KeyboardInterrupt:
-            return SearchResult("unfinished", trial.executions, real_time() - began, interrupted=True)
+            return SearchResult(
+                "unfinished", trial.executions, real_time() - began, interrupted=True, failing=trial.first_failing
+            )
     seconds = real_time() - began
     if counterexample is None:
         return SearchResult("none-found", trial.executions, seconds)
@@ -133,7 +135,7 @@ def search(
 
 
 @contextmanager
-def _collected() -> Iterator[None]:
+def collected() -> Iterator[None]:
     """Collect what the executions left before the caller goes on."""
     try:
         yield

@@ -1,6 +1,8 @@
 """Every registered oracle on good and on bad journals."""
 
 import importlib
+import itertools
+import re
 
 import pytest
 
@@ -641,3 +643,44 @@ def test_a_save_promises_what_it_covers_when_the_process_dies(saves, promised):
     (judge,) = load_oracles(["completed-steps-restored"])
     violation = judge(crashed_after(*saves))
     assert (violation is not None) == promised
+
+
+# -- what a fingerprint keeps of a journal ---------------------------------------------------------------
+
+LETTERS = [
+    step("completed", 0),
+    step("invoked", 0),
+    ended(0),
+    ended(0, "crashed"),
+    save(0, "s", kinds=("called",)),
+    save(0, "s", kinds=("acknowledged",)),
+    started(1, resumes=0),
+    started(1, resumes=0, latest=False),
+    step("restored", 1),
+    step("invoked", 1),
+]
+
+
+def summarizes(oracle):
+    """Return the function of an oracle that summarizes a journal, or None."""
+    return getattr(importlib.import_module(f"harness.oracles.{oracle.replace('-', '_')}"), "summarize", None)
+
+
+@pytest.mark.parametrize("oracle", [name for name in plugin_names("harness.oracles") if summarizes(name)])
+def test_journals_with_one_summary_have_one_future(oracle):
+    """What a fingerprint keeps of a journal decides every later judgement, here of all futures of two events."""
+    (judge,) = load_oracles([oracle])
+    summarize = summarizes(oracle)
+    futures = {}
+
+    def told(events):
+        violation = judge(events)
+        return "" if violation is None else re.sub(r" \(turn \d+\)", "", violation.message)
+
+    for prefix in itertools.product(LETTERS, repeat=3):
+        # A save that is under way from the beginning: no journal has a save that is acknowledged and was not called.
+        begun = [started(0), save(0, "s", kinds=("called",)), *prefix]
+        verdicts = [told(journal([*begun, *suffix])) for suffix in itertools.product(LETTERS, repeat=2)]
+        futures.setdefault(repr(summarize(journal(begun))), set()).add(tuple(verdicts))
+    assert all(len(seen) == 1 for seen in futures.values())
+    assert len(futures) < len(LETTERS) ** 3

@@ -23,6 +23,7 @@ from harness.runtime.faults import Countdown, Fate, Moments, crash
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.ops import Op
+from harness.runtime.points import SHAPES_ON
 from harness.runtime.shapes import SHAPES
 from harness.runtime.waits import live_tasks
 
@@ -76,6 +77,7 @@ class Durable:
         loop = asyncio.get_running_loop()
         shape = "as-is"
         if shapes and isinstance(loop, ControlledLoop):
+            loop.scratch[SHAPES_ON] = True
             names = tuple(SHAPES)
             shape = names[loop.choose("shape", names, subject="save", interesting=True)]
         self.storage = ControlledStorage(

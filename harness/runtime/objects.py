@@ -1,0 +1,233 @@
+"""Ordinary objects in a fingerprint: instances, functions with the globals that they name, files, databases.
+
+Owns which types are constant, which can be read and which cannot; must not know the loop.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import datetime
+import decimal
+import functools
+import inspect
+import logging
+import re
+import sqlite3
+import sys
+import sysconfig
+import types
+import uuid
+import weakref
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.runtime.fingerprint import Walk
+    from harness.runtime.readers import Handler
+
+# Taken as constant while a program runs: code, classes of libraries, and what only observes.
+_CONSTANT_TYPES = (
+    types.ModuleType,
+    types.CodeType,
+    types.FrameType,
+    types.TracebackType,
+    types.GetSetDescriptorType,
+    types.WrapperDescriptorType,
+    types.MethodDescriptorType,
+    types.MemberDescriptorType,
+    types.GenericAlias,
+    types.UnionType,
+    property,
+    re.Pattern,
+    logging.Logger,
+    inspect.Signature,
+    contextvars.ContextVar,
+    contextvars.Token,
+    datetime.tzinfo,
+    datetime.timedelta,
+    datetime.date,
+)
+_CONSTANT_MODULES = ("opentelemetry", "typing", "logging", "freezegun", "_thread", "threading", "_abc", "annotationlib")
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_HEAP_TYPE = 1 << 9
+# A bigger folder or database would cost more than the executions that it spares.
+MAX_READ = 1 << 20
+
+
+def handler_of(value: Any) -> Handler:
+    """Return how to read ``value``, whose type no special handler knows."""
+    kind = type(value)
+    if isinstance(value, type):
+        return put_class
+    if isinstance(value, datetime.datetime):
+        return lambda walk, moment: walk._texts.put_datetime(walk.out, moment)
+    if isinstance(value, _CONSTANT_TYPES) or kind.__module__.partition(".")[0] in _CONSTANT_MODULES:
+        return put_constant
+    if isinstance(value, (weakref.ref, weakref.ProxyTypes)):
+        return _put_weak
+    if isinstance(value, sqlite3.Connection):
+        return _put_database
+    if isinstance(value, PurePath):
+        return _put_path
+    if isinstance(value, (decimal.Decimal, decimal.Context, bytearray)):
+        return lambda walk, item: walk.put(repr(item))
+    if isinstance(value, uuid.UUID):
+        return lambda walk, item: walk.ref(str(item))
+    if isinstance(value, (staticmethod, classmethod)):
+        return lambda walk, wrapper: walk.ref(wrapper.__func__)
+    if isinstance(value, functools.partial):
+        return lambda walk, part: walk.refs((part.func, part.args, part.keywords))
+    if "BaseEventLoop" in {base.__name__ for base in kind.__mro__}:
+        return put_constant
+    if kind.__flags__ & _HEAP_TYPE and _all_python(kind):
+        return put_instance
+    return _put_opaque
+
+
+def _all_python(kind: type) -> bool:
+    """Return whether no base of ``kind`` keeps state in C."""
+    return all(base.__flags__ & _HEAP_TYPE or base is object for base in kind.__mro__) and hasattr(kind, "__dict__")
+
+
+def put_constant(walk: Walk, value: Any) -> None:
+    """Append what is taken as constant: its type, and its name where it has one."""
+    walk.put(type(value).__name__, getattr(value, "__name__", ""))
+    if isinstance(value, (datetime.date, datetime.timedelta, datetime.tzinfo)):
+        walk.put(str(value))
+
+
+def put_member(walk: Walk, value: Any) -> None:
+    """Append a member of an enumeration."""
+    walk.put(type(value).__name__, value.name)
+
+
+def put_instance(walk: Walk, value: Any) -> None:
+    """Append an instance of a Python class by its attributes."""
+    walk.put(type(value).__qualname__)
+    put_attributes(walk, value)
+    if is_program(type(value).__module__):
+        walk.ref(type(value))
+
+
+def put_attributes(walk: Walk, value: Any) -> None:
+    """Append what is in ``__dict__`` and in slots."""
+    own = getattr(value, "__dict__", None)
+    if own:
+        for name, item in list(own.items()):
+            walk.put(name)
+            walk.ref(item)
+    for name in _slots_of(type(value)):  # type: ignore[arg-type]  # mypy does not see that types hash
+        try:
+            item = object.__getattribute__(value, name)
+        except AttributeError:
+            continue
+        walk.put(name)
+        walk.ref(item)
+
+
+@functools.cache
+def _slots_of(kind: Any) -> tuple[str, ...]:
+    names: list[str] = []
+    for base in kind.__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                private = name.startswith("__") and not name.endswith("__")
+                names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
+    return tuple(names)
+
+
+def put_class(walk: Walk, value: Any) -> None:
+    """Append a class: of the program, with the data in it; of a library, by name."""
+    walk.put(value.__module__, value.__qualname__)
+    if not is_program(value.__module__):
+        return
+    for name, item in list(vars(value).items()):
+        if not name.startswith("__") and not isinstance(item, (types.FunctionType, property, *_CONSTANT_TYPES)):
+            walk.put(name)
+            walk.ref(item)
+
+
+def put_cell(walk: Walk, value: Any) -> None:
+    """Append a closure's variable."""
+    try:
+        walk.ref(value.cell_contents)
+    except ValueError:
+        walk.put("empty")
+
+
+def put_function(walk: Walk, value: Any) -> None:
+    """Append a function: its code, its closure and defaults, and the globals that a program's code names."""
+    code = value.__code__
+    walk.put(value.__module__, code.co_qualname, code.co_firstlineno)
+    if value.__closure__:
+        walk.refs(value.__closure__)
+    if value.__defaults__ or value.__kwdefaults__ or value.__dict__:
+        walk.refs((value.__defaults__, value.__kwdefaults__, value.__dict__))
+    if is_program(value.__module__):
+        space = value.__globals__
+        for name in _names_in(code):
+            if name in space and not isinstance(item := space[name], types.ModuleType):
+                walk.put(name)
+                walk.ref(item)
+
+
+@functools.cache
+def _names_in(code: types.CodeType) -> tuple[str, ...]:
+    names = set(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            names.update(_names_in(constant))
+    return tuple(sorted(names))
+
+
+@functools.cache
+def is_program(module: str | None) -> bool:
+    """Return whether ``module`` belongs to the program: it is neither installed nor ours."""
+    if module is None or module == "harness" or module.startswith("harness."):
+        return False
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file is not None and not str(file).startswith(_INSTALLED)
+
+
+def _put_weak(walk: Walk, value: Any) -> None:
+    walk.put("weak")
+    walk.ref(value() if isinstance(value, weakref.ref) else None)
+
+
+def _put_database(walk: Walk, value: sqlite3.Connection) -> None:
+    """Append what a SQLite database holds, with an open transaction as its connection sees it."""
+    walk.put("database", value.in_transaction)
+    for number, line in enumerate(value.iterdump()):
+        walk.ref(line)
+        if number > MAX_READ >> 8:
+            walk.unseen.add("a large SQLite database")
+            return
+
+
+def _put_path(walk: Walk, value: Any) -> None:
+    """Append what is in a folder, by content and not by name: names may be ids."""
+    if not isinstance(value, Path) or not value.is_dir():
+        walk.ref(str(value))
+        return
+    walk.put("folder")
+    found = [path for path in sorted(value.rglob("*")) if path.is_file()]
+    if sum(path.stat().st_size for path in found) > MAX_READ:
+        walk.unseen.add("a large folder")
+        return
+    from harness.runtime.texts import _PATTERN
+
+    texts = [f"{path.relative_to(value)}\n{path.read_bytes().decode(errors='backslashreplace')}" for path in found]
+    for text in sorted(texts, key=lambda text: _PATTERN.sub("", text)):
+        walk.ref(text)
+
+
+def _put_opaque(walk: Walk, value: Any) -> None:
+    """Append what C code shows of itself to the collector, and remember that this may not be all."""
+    import gc
+
+    kind = type(value)
+    walk.put(f"{kind.__module__}.{kind.__qualname__}")
+    walk.unseen.add(f"{kind.__module__}.{kind.__qualname__}")
+    put_attributes(walk, value)
+    walk.refs(item for item in gc.get_referents(value) if not isinstance(item, (type, dict)))

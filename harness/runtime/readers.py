@@ -1,0 +1,195 @@
+"""What asyncio's objects, coroutines and containers consist of, for a fingerprint.
+
+Owns one reader per type; must not know the loop's queues. Ordinary objects are read by ``objects``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import enum
+import gc
+import types
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness.runtime import objects
+from harness.runtime.identity import path_of
+
+if TYPE_CHECKING:
+    from harness.runtime.fingerprint import Walk
+
+INLINE = (int, float, complex, bytes, str, type(None), type(...), type(NotImplemented), range)
+_STEP = "TaskStepMethWrapper"
+
+Handler = Callable[["Walk", Any], None]
+
+
+def _task(walk: Walk, task: Any) -> None:
+    _future(walk, task)
+    if not task.done():
+        walk.put(task.cancelling(), bool(getattr(task, "_must_cancel", False)))
+        walk.refs((getattr(task, "_cancel_message", None), task._fut_waiter, task.get_coro()))
+    contexts = [item for item in gc.get_referents(task) if type(item) is _CONTEXT]
+    walk.refs(contexts)
+    walk.ref(task in walk.loop.interesting_tasks)
+
+
+def _future(walk: Walk, future: Any) -> None:
+    walk.put(type(future).__name__, future._state)
+    if future._state == "FINISHED":
+        walk.refs((future._exception, future._result if future._exception is None else None))
+    walk.put(bool(getattr(future, "_log_traceback", False)))
+    for callback, context in future._callbacks or ():
+        walk.refs((callback, context))
+    objects.put_attributes(walk, future)
+
+
+def _handle(walk: Walk, handle: Any) -> None:
+    walk.put(handle._cancelled)
+    if not handle._cancelled:
+        walk.ref(handle._callback)
+        walk.refs(handle._args or ())
+        walk.ref(handle._context)
+
+
+def _context(walk: Walk, context: Any) -> None:
+    for variable, value in sorted(context.items(), key=lambda item: item[0].name):
+        walk.put(variable.name)
+        walk.ref(value)
+
+
+def _suspended(walk: Walk, coro: Any) -> None:
+    """Append a coroutine, generator or async generator: where it stands, its locals and its stack."""
+    frame = getattr(coro, "cr_frame", None) or getattr(coro, "gi_frame", None) or getattr(coro, "ag_frame", None)
+    if frame is None:
+        walk.put("ended")
+        return
+    code = frame.f_code
+    walk.put(code.co_qualname, code.co_firstlineno, frame.f_lasti)
+    walk.refs(item for item in gc.get_referents(coro) if type(item) not in (types.FrameType, types.CodeType))
+
+
+def _sequence(walk: Walk, value: Any) -> None:
+    walk.put(type(value).__name__, len(value))
+    walk.refs(value)
+    objects.put_attributes(walk, value)
+
+
+def _mapping(walk: Walk, value: Any) -> None:
+    walk.put(type(value).__name__, len(value))
+    for key, item in list(value.items()):
+        walk.ref(key)
+        if isinstance(key, asyncio.Future):
+            walk.members.add(getattr(key, "number", -1) if isinstance(key, asyncio.Task) else -1)
+        walk.ref(item)
+    objects.put_attributes(walk, value)
+
+
+def _set(walk: Walk, value: Any) -> None:
+    """Append a set without an order: tasks by path, plain values by text, the rest as it iterates."""
+    walk.put("set", len(value))
+
+    def key(item: Any) -> str:
+        if isinstance(item, asyncio.Task):
+            return f"1 {path_of(walk.loop, item)}"
+        return f"0 {item!r}" if type(item) in INLINE or type(item) is tuple else "2"
+
+    for item in value:
+        if isinstance(item, asyncio.Future):
+            walk.members.add(getattr(item, "number", -1) if isinstance(item, asyncio.Task) else -1)
+    walk.refs(sorted(value, key=key))
+
+
+def _exception(walk: Walk, error: Any) -> None:
+    walk.put(type(error).__qualname__)
+    walk.refs(error.args)
+    walk.refs((error.__cause__, error.__context__))
+    objects.put_attributes(walk, error)
+
+
+def _method(walk: Walk, method: Any) -> None:
+    walk.refs((method.__self__, method.__func__))
+
+
+def _builtin(walk: Walk, function: Any) -> None:
+    walk.put(function.__name__)
+    if not isinstance(function.__self__, types.ModuleType):
+        walk.ref(function.__self__)
+
+
+def _iterator(walk: Walk, value: Any) -> None:
+    """Append a built-in iterator: what it runs over and where it is, which its referents do not show."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # pickling of itertools, deprecated since 3.12
+        state = value.__reduce__()
+    walk.put(type(value).__name__)
+    walk.refs(state[1:])
+
+
+def _by_referents(walk: Walk, value: Any) -> None:
+    walk.put(type(value).__name__)
+    walk.refs(gc.get_referents(value))
+
+
+_CONTEXT = type(__import__("contextvars").copy_context())
+HANDLERS: dict[type, Handler] = {
+    list: _sequence,
+    tuple: _sequence,
+    dict: _mapping,
+    types.MappingProxyType: _mapping,
+    set: _set,
+    frozenset: _set,
+    collections.deque: _sequence,
+    types.CoroutineType: _suspended,
+    types.GeneratorType: _suspended,
+    types.AsyncGeneratorType: _suspended,
+    types.FunctionType: objects.put_function,
+    types.MethodType: _method,
+    types.BuiltinMethodType: _builtin,
+    types.CellType: objects.put_cell,
+    asyncio.Handle: _handle,
+    _CONTEXT: _context,
+}
+# Built in C, and nothing but what it refers to: iterators, asyncio's wrappers, functools.partial and the like.
+_PLAIN_C = {"coroutine_wrapper", "FutureIter", "_asyncio.FutureIter", _STEP, "async_generator_asend", "partial"}
+_PLAIN_C |= {"async_generator_athrow", "method-wrapper", "dict_items", "dict_keys", "dict_values"}
+
+
+def _is_iterator(kind: type) -> bool:
+    if kind.__module__ == "itertools":
+        return "__reduce__" in vars(kind)
+    return kind.__module__ == "builtins" and (
+        kind.__name__.endswith("iterator") or kind in (enumerate, zip, map, filter)
+    )
+
+
+def find_handler(value: Any) -> Handler:
+    """Return the handler of a type that is met for the first time."""
+    kind = type(value)
+    handler: Handler
+    if isinstance(value, asyncio.Task):
+        handler = _task
+    elif isinstance(value, asyncio.Future):
+        handler = _future
+    elif isinstance(value, asyncio.Handle):
+        handler = _handle
+    elif isinstance(value, BaseException):
+        handler = _exception
+    elif _is_iterator(kind):
+        handler = _iterator
+    elif kind.__name__ in _PLAIN_C:
+        handler = _by_referents
+    elif isinstance(value, dict):
+        handler = _mapping
+    elif isinstance(value, (list, tuple, collections.deque)):
+        handler = _sequence
+    elif isinstance(value, (set, frozenset)):
+        handler = _set
+    elif isinstance(value, enum.Enum):
+        handler = objects.put_member
+    else:
+        handler = objects.handler_of(value)
+    HANDLERS[kind] = handler
+    return handler

@@ -1,0 +1,69 @@
+"""Set orders that a search need not try, because no two tasks that may share a set change places.
+
+Owns which tasks may have shared a set, as groups; must not know how an execution is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+# A set starts with a table of 8 places and grows by factors of 4, or 2 when it is large (Objects/setobject.c).
+TABLE_SIZES = tuple(1 << bits for bits in range(3, 13))
+
+
+class SetOrders:
+    """The orders of one search. A group is every task that was in a set at one state, or hashed until the next.
+
+    number: the order of this execution. options: all orders, creation order first.
+    """
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.options: tuple[Any, ...] = ()
+        self.group: set[int] = set()  # -1 stands for a future
+        self._groups: dict[int, set[frozenset[int]]] = {}
+        self._explored = {0}
+
+    def begin_group(self, members: Iterable[int]) -> None:
+        """Begin a group with the tasks that are in sets now."""
+        self.group = set(members)
+
+    def end_group(self) -> None:
+        """Remember the group."""
+        if len(self.group) > 1 or -1 in self.group:
+            self._groups.setdefault(self.number, set()).add(frozenset(self.group))
+
+    def is_new(self, number: int) -> bool:
+        """Return whether some group iterates in a new way under order ``number``; it then counts as explored.
+
+        An order that agrees with an explored one on all groups of that one leads to the same executions.
+        """
+        for other in sorted(self._explored):
+            if all(self._agree(group, other, number) for group in self._groups.get(other, ())):
+                return False
+        self._explored.add(number)
+        return True
+
+    def _agree(self, group: frozenset[int], one: int, other: int) -> bool:
+        if -1 in group:
+            return False
+        for size in TABLE_SIZES:
+            first = _iterated(group, self.options[one], size)
+            if first is None or first != _iterated(group, self.options[other], size):
+                return False
+        return True
+
+
+def _iterated(numbers: frozenset[int], order: Any, size: int) -> list[int] | None:
+    """Return ``numbers`` in the order in which a set with a table of ``size`` places yields them.
+
+    None when two share a place: then the order depends on the history of the set.
+    """
+
+    def place(number: int) -> int:
+        hash_value = order.hash_of(number) if hasattr(order, "hash_of") else number ^ order
+        return int(hash_value) % size
+
+    places = [place(number) for number in numbers]
+    return sorted(numbers, key=place) if len(set(places)) == len(places) else None

@@ -1,0 +1,93 @@
+"""The explored part of a choice tree, in which equal states are one node.
+
+Owns nodes and what is counted over them; must not know how an execution is run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from harness.model.choice import ChoiceKind
+
+
+class Step(NamedTuple):
+    """One answered choice point: the value, out of how many options.
+
+    forced: the search knows that the other options come to the same; it is then no deviation.
+    """
+
+    value: int
+    options: int
+    forced: bool = False
+
+
+Plan = tuple[Step, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """A choice point that was met. children: what each option led to; None while nobody tried it.
+
+    plan: the choices that first led here. members: numbers of the tasks that were in sets or keys of dicts.
+    """
+
+    kind: ChoiceKind
+    plan: Plan
+    children: list[Node | Leaf | None] = field(default_factory=list)
+    members: frozenset[int] = frozenset()
+
+
+@dataclass(slots=True, eq=False)
+class Leaf:
+    """An execution that ended. same: not executed, because it is one of the schedules that were."""
+
+    same: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An option that was not tried yet. deviations: of the plan."""
+
+    node: Node | None
+    value: int
+    plan: Plan
+
+    @property
+    def deviations(self) -> int:
+        """How many choices are not the default."""
+        return sum(1 for step in self.plan if step.value and not step.forced)
+
+
+def values_of(plan: Plan) -> dict[int, int]:
+    """Return ``plan`` as position to value, defaults left out."""
+    return {index: step.value for index, step in enumerate(plan) if step.value}
+
+
+def count_schedules(root: Node | Leaf | None) -> int:
+    """Return how many schedules the explored part stands for: paths to a leaf, equal states counted each time.
+
+    A state that is its own successor (a program that polls) counts once.
+    """
+    counts: dict[Node, int] = {}
+    open_nodes: set[Node] = set()
+    stack: list[tuple[Node | Leaf | None, bool]] = [(root, False)]
+    while stack:
+        place, closing = stack.pop()
+        if place is None or isinstance(place, Leaf) or (not closing and place in counts):
+            continue
+        if closing:
+            counts[place] = sum(_count(child, counts) for child in place.children)
+            continue
+        if place in open_nodes:
+            continue
+        open_nodes.add(place)
+        stack.append((place, True))
+        stack.extend((child, False) for child in place.children)
+    return _count(root, counts)
+
+
+def _count(place: Node | Leaf | None, counts: dict[Node, int]) -> int:
+    if place is None:
+        return 0
+    return int(not place.same) if isinstance(place, Leaf) else counts.get(place, 0)

@@ -1,0 +1,65 @@
+"""Planted mutants of the fix shielded-save: each is its source with one thing wrong.
+
+A change of the fix that a mutant no longer applies to fails its test, so that none is lost in silence.
+"""
+
+import inspect
+from dataclasses import replace
+
+from harness.adapters.agent_framework.fixes import shielded_save
+
+WAIT = """    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.shield(asyncio.wait({task}))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+"""
+DRAIN = """        for task in saves:
+            await _wait_through_cancellation(task)
+"""
+# Name to pairs of what is replaced and by what.
+MUTANTS = {
+    "no_shield": [("await asyncio.shield(asyncio.wait({task}))", "await task")],
+    "no_drain": [(WAIT, "    await asyncio.wait({task})\n"), (DRAIN, "")],
+    "swapped_lines": [
+        (
+            "        _saves(ctx).append(task)\n        await _wait_through_cancellation(task)\n",
+            "        await _wait_through_cancellation(task)\n        _saves(ctx).append(task)\n",
+        )
+    ],
+    "nothing_spared": [("everything - spared", "everything")],
+    "only_saves_swept": [("everything - spared", "everything & spared")],
+    "children_swept": [("task = ctx._workflow_task_parents.get(task)", "return False")],
+    "forgets_saves_in_flight": [("if not task.done()]", "if task.done()]")],
+    "callback_not_shielded": [("else _shielded(self, save)", "else save")],
+    "passes_cancellation_on": [
+        ("            cancelled = error\n", "            cancelled = error\n            task.cancel()\n")
+    ],
+    "gives_up_when_cancelled": [
+        (WAIT, "    await asyncio.shield(task)\n"),
+        (DRAIN, "        self._saves_left = saves\n"),
+    ],
+    "looks_too_late": [
+        ("        saves = _saves(self)\n", "        saves = []\n"),
+        ("        for task in saves:\n", "        for task in _saves(self):\n"),
+    ],
+}
+
+
+def mutant(name):
+    """Return the context manager of a mutant."""
+    source = inspect.getsource(shielded_save)
+    for old, new in MUTANTS[name]:
+        assert source.count(old) == 1, f"{name}: the fix has changed: {old!r}"
+        source = source.replace(old, new)
+    space = {"__name__": f"tests.quality.mutant_{name}"}
+    exec(compile(source, f"<{name}>", "exec"), space)
+    return space["apply"]
+
+
+def with_mutant(target, name):
+    """Return ``target`` with a mutant applied to the framework."""
+    return replace(target, patches=(*target.patches, lambda _session: mutant(name)()))
