@@ -155,7 +155,18 @@ def test_an_interrupted_search_loses_nothing(harness, tmp_path):
     harness("search", "issue_9615", "--storage", "sqlite", "--no-shapes")
     kept = sorted((tmp_path / ".harness").iterdir())
     process = subprocess.Popen(
-        [sys.executable, "-m", "harness", "search", "issue_9615", "--storage", "file", "--no-shapes", "--budget", "100000"],
+        [
+            sys.executable,
+            "-m",
+            "harness",
+            "search",
+            "issue_9615",
+            "--storage",
+            "file",
+            "--no-shapes",
+            "--budget",
+            "100000",
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=tmp_path,
