@@ -43,6 +43,10 @@ CASES = [
 ]
 # What each fix is meant to repair.
 REPAIRED = {"issue_9615", "issue_9615_latency", "issue_9615_when_quiet"}
+# What fails without any order: a save that raises, and one that takes a turn of its own whatever its gate does. And
+# a graph that is cancelled in another place refuses its next run.
+UNGATED = {("save_error", "memory"), ("save_error", "remote"), ("issue_7647", "file"), ("issue_7647", "sqlite")}
+UNGATED |= {("commit_no_ack", "file")}
 RUNS = """
 import runpy, sys
 bad = 0
@@ -81,11 +85,13 @@ def run_again(file, count, *, hash_seed="random"):
     return int(done.stdout.split()[-1])
 
 
-def run_here(text, *, fix):
-    """Run the exported test in this process with a fix emulated; raises what the test raises."""
+def run_here(text, *, fix="", opened=False):
+    """Run the exported test in this process with a fix emulated, or with open gates; raises what the test raises."""
     namespace = {"__name__": "exported"}
     with load_adapter("agent-framework").fix(fix) if fix else contextlib.nullcontext():
         exec(compile(text, "exported.py", "exec"), namespace)
+        for gate in namespace["gates"].values() if opened else ():
+            gate.set()
         next(value for name, value in namespace.items() if name.startswith("test_"))()
 
 
@@ -130,7 +136,14 @@ def test_an_export_of_9615_passes_with_either_fix(name, storage, shapes, most, f
     for _ in range(5):
         run_here(text, fix=fix)
     with pytest.raises(AssertionError, match="executed again"):
-        run_here(text, fix="")
+        run_here(text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "storage", "shapes", "most"), [case for case in CASES if case[:2] not in UNGATED])
+def test_an_export_passes_when_nothing_waits(name, storage, shapes, most):
+    """It is the order of the gates that fails, not the test."""
+    run_here(export_of(name, storage, shapes), opened=True)
 
 
 @pytest.mark.slow
