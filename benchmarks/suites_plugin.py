@@ -3,8 +3,8 @@
 Owns the injection and the log of outcomes; must not know which suite it runs.
 
 Loaded with ``-p suites_plugin``. Environment: SUITES_MODE ``stock``, ``default``, ``exact`` or ``paused``;
-SUITES_SCHEDULE, the ordinal of the schedule; SUITES_EVENTS, a file of one JSON object per line; SUITES_SKIP, a JSON
-list of tests.
+SUITES_SCHEDULE, the ordinal of the schedule; SUITES_CLOCKS, set when the suite reads the process's clocks itself;
+SUITES_EVENTS, a file of one JSON object per line; SUITES_SKIP, a JSON list of tests.
 """
 
 from __future__ import annotations
@@ -131,6 +131,34 @@ class Injection:
         return make
 
 
+def _follow(name: str, scale: float) -> None:
+    """Let a clock of the process follow the controlled loop of the thread that reads it, as in a search.
+
+    A program that bounds its waits by ``time.monotonic`` would see none of the virtual time that passes.
+    """
+    real = getattr(time, name)
+
+    def read() -> Any:
+        loop: Any = asyncio._get_running_loop()
+        if not hasattr(loop, "scratch"):
+            return real()
+        passed = loop.polled_time() * scale
+        passed = passed if scale == 1 else round(passed)
+        return loop.scratch.setdefault(f"clock {name}", real() - passed) + passed
+
+    setattr(time, name, read)
+
+
+def _follow_clocks() -> None:
+    from harness.runtime import clock  # noqa: F401  # it keeps the real clock
+
+    for name in ("monotonic", "perf_counter", "time"):
+        _follow(name, 1)
+        _follow(f"{name}_ns", 1e9)
+
+
+if os.environ.get("SUITES_CLOCKS") and MODE in ("default", "exact"):
+    _follow_clocks()
 INJECTION = Injection()
 
 

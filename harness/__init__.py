@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.adapters.agent_framework.check import check_storage
+    from harness.adapters.hypothesis import workflows
     from harness.model.errors import (
         DeadlockError,
         DivergenceError,
@@ -51,6 +52,7 @@ _HOMES = {
     "new_event_loop": "harness.runtime.policy",
     "point": "harness.runtime.points",
     "scenario": "harness.model.scenario",
+    "workflows": "harness.adapters.hypothesis",
     "shape": "harness.runtime.points",
 }
 
@@ -77,6 +79,7 @@ __all__ = [
     "point",
     "scenario",
     "shape",
+    "workflows",
 ]
 
 

@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,23 +24,28 @@ import click
 from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import scenario_target, usable_storages
+from harness.adapters.targets import scenario_target
 from harness.commands.catalogue import catalogue
+from harness.commands.export import export_command
 from harness.commands.grade import grade_command
 from harness.commands.prove import prove
+from harness.commands.recorded import given_schedule, split
+from harness.commands.storages import usable_here
+from harness.commands.stored import replay_store, where_is
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
-from harness.model.schedule import parse_token
-from harness.report.json import result_object, schedule_text
+from harness.report.json import result_object
 from harness.report.text import failure_report, summary_table, turns_that_matter
 from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import SearchResult
+from harness.search.store import FOLDER as FAILURES
+from harness.search.store import Store, Stored
 from harness.search.target import Target
 
 FOUND, USAGE, UNFINISHED, DIVERGED, INTERRUPTED = 1, 2, 3, 4, 130
@@ -107,6 +112,8 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
     help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
 )
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
+@click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)
+@click.option("--no-store", is_flag=True, help="Do not run what failed before first, and do not keep failures.")
 @json_option
 def search(
     scenario: str,
@@ -120,25 +127,38 @@ def search(
     shapes: bool | None,
     faults: str | None,
     database: bool,
+    store: Path,
+    no_store: bool,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
     chosen = load_scenarios(scenario)
+    failures = Store(store, warn=_warn) if database and not no_store else None
     top = None if rung is None else _parse_rung(rung)
     status = 0
     objects: list[dict[str, Any]] = []
+    said: list[str] = []
     for item in chosen:
         targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, faults=_split(faults), rung=top, clock=clock)
-            for name in storage or _usable(item)
+            scenario_target(item, name, fix=fix, shapes=shapes, faults=split(faults), rung=top, clock=clock)
+            for name in storage or usable_here(item)
         ]
         rows: list[tuple[Target, SearchResult]] = []
         for target in targets:
             key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
             folder = DATABASE if database else None
             phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
+            stored = None if failures is None else Stored(failures, target, where=where_is(item))
             with _progress(target) as tick:
-                result = run_search(target, phases=phases, budget=budget or item.budget, progress=tick)
+                result = run_search(
+                    target,
+                    phases=phases if stored is None else [stored, *phases],
+                    budget=budget or item.budget,
+                    progress=tick,
+                )
+            if stored is not None:
+                stored.close(result)  # before it is explained, which may take a while and be interrupted
+                said += stored.lines()
             rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
@@ -148,17 +168,20 @@ def search(
         ]
         if not as_json:
             _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
+            for line in said:
+                click.echo(line)
+            said.clear()
         status = max(status, *(_status(result) for _, result in rows))
         if status == INTERRUPTED:
             break
     if as_json:
-        click.echo(json.dumps(_one_object(objects), indent=2))
+        click.echo(json.dumps({**_one_object(objects), "store": said}, indent=2))
     return status
 
 
 @app.command()
-@scenario_argument
-@click.argument("schedule", metavar="SCHEDULE")
+@click.argument("scenario", metavar="SCENARIO|DIR")
+@click.argument("schedule", metavar="[SCHEDULE]", required=False)
 @click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
 @click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
 @click.option("--faults", help="For a schedule in words: what may happen to a run.")
@@ -167,7 +190,7 @@ def search(
 @json_option
 def replay(
     scenario: str,
-    schedule: str,
+    schedule: str | None,
     storage: str | None,
     shapes: bool | None,
     faults: str | None,
@@ -178,22 +201,20 @@ def replay(
     """Execute one schedule of SCENARIO again and show what happens.
 
     SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
+    A token alone is enough: it carries the scenario's name. DIR is a failure store, such as an artefact of a CI run:
+    all of it is executed, and nothing in it is changed.
     """
-    found = load_scenarios(scenario)
-    if " " in schedule:
-        item = found[0]
-        if shapes is None:
-            shapes = " waits " in schedule
-        target = scenario_target(
-            item, storage or next(iter(item.storages)), fix=fix or "", shapes=shapes, faults=_split(faults)
-        )
-        outcome = run_replay_text(target, schedule)
-        text = schedule
+    if schedule is None and Path(scenario).is_dir():
+        return replay_store(Path(scenario), as_json=as_json, warn=_warn)
+    if schedule is None and not scenario.startswith("h1."):
+        raise UsageError(f"{scenario!r} is no folder and no token: name a schedule, too")
+    scenario, schedule = ("", scenario) if schedule is None else (scenario, schedule)
+    given = given_schedule(scenario, schedule, storage=storage, shapes=shapes, faults=split(faults), fix=fix)
+    target, text = given.target, given.text
+    if isinstance(given.schedule, str):
+        outcome = run_replay_text(target, given.schedule)
     else:
-        recorded = parse_token(schedule)
-        target = _recorded_target(found, recorded.setup, rung=recorded.rung, fix=fix, scenario=scenario)
-        outcome = run_replay(target, recorded)
-        text = schedule_text(recorded.decisions)
+        outcome = run_replay(target, given.schedule)
     execution = outcome.execution
     broken = execution.violations
     if as_json:
@@ -234,41 +255,15 @@ def replay(
 app.add_command(catalogue)
 app.add_command(versions)
 app.add_command(grade_command)
+app.add_command(export_command)
 
 
-def _recorded_target(
-    found: list[Scenario], setup: Mapping[str, str], *, rung: Rung, fix: str | None, scenario: str
-) -> Target:
-    """Return the target that a token was recorded on; raises UsageError when ``scenario`` does not hold it."""
-    matching = [item for item in found if item.name == setup.get("scenario")]
-    if not matching:
-        raise UsageError(f"the token is of scenario {setup.get('scenario')!r}, which {scenario} does not hold")
-    return scenario_target(
-        matching[0],
-        setup["storage"],
-        fix=setup.get("fix", "") if fix is None else fix,
-        shapes=setup.get("shapes") == "on",
-        faults=_split(setup.get("faults", "")),
-        rung=rung,
-        clock=setup.get("clock", "increasing"),
-    )
+def _warn(line: str) -> None:
+    click.echo(f"harness: {line}", err=True)
 
 
 def _full_trace(trace: Any) -> list[str]:
     return [f"  {turn.number:5d} {turn.now_s:9.6f}  {turn.lane}  {turn.what}  {turn.where}".rstrip() for turn in trace]
-
-
-def _usable(scenario: Scenario) -> list[str]:
-    """Return the storages of a scenario that can be had here, and say which ones cannot."""
-    usable, missing = usable_storages(scenario)
-    for line in missing:
-        click.echo(f"harness: {scenario.name}: left out: {line}", err=True)
-    return usable
-
-
-def _split(text: str | None) -> tuple[str, ...] | None:
-    """Return the words of a comma-separated option, or None when it was not given."""
-    return None if text is None else tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _parse_rung(text: str) -> Rung:

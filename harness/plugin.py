@@ -13,9 +13,9 @@ import pytest
 
 MARKER = (
     "interleave(storages=..., budget=..., rung='latency', shapes=True, faults=[...], scheduler='portfolio', "
-    "schedule='', oracles=[...], without={oracle: reason}, adapter='agent-framework', clock='increasing', "
-    "allow_real_io=False): run an async test in its default order, then in others, and fail with the smallest "
-    "schedule that breaks it."
+    "schedule='', oracles=[...], without={oracle: reason}, workflows={...}, adapter='agent-framework', "
+    "clock='increasing', allow_real_io=False): run an async test in its default order, then in others, and fail "
+    "with the smallest schedule that breaks it."
 )
 
 
@@ -25,6 +25,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--interleave-budget", type=_budget, metavar="N", help="Executions per test or scenario storage.")
     group.addoption("--interleave-seed", type=int, metavar="N", help="Seed of the random phases (default 0).")
     group.addoption("--interleave-replay", metavar="SCHEDULE", help="Execute only this token or these words.")
+    group.addoption(
+        "--interleave-no-store", action="store_true", help="Do not run what failed before first, and keep no failures."
+    )
+    parser.addini("interleave_store", "Folder of failing schedules; empty for none.", default=".harness")
     parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
 
 
@@ -104,6 +108,37 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     storages = marker.kwargs.get("storages", ["memory"])
     names = list(storages)
     metafunc.parametrize("durable", names, indirect=True, ids=names)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what became of the schedules that failed before."""
+    reports = [report for group in terminalreporter.stats.values() for report in group]
+    lines = [
+        line
+        for report in reports
+        if getattr(report, "when", "") == "call"
+        for name, line in getattr(report, "user_properties", ())
+        if name == "interleave_store"
+    ]
+    if lines:
+        terminalreporter.section("interleave: what failed before")
+        for line in dict.fromkeys(lines):
+            terminalreporter.line(line)
+
+
+@pytest.fixture
+def flow(request: pytest.FixtureRequest) -> Any:
+    """Return a workflow that the search makes up, with its message and its expected result.
+
+    Only for tests that are marked ``interleave``, which may say ``workflows={"max_siblings": 3, ...}``: the options
+    of ``harness.adapters.agent_framework.generated.generate``.
+    """
+    marker = request.node.get_closest_marker("interleave")
+    if marker is None:
+        pytest.fail("the fixture 'flow' needs @pytest.mark.interleave", pytrace=False)
+    from harness.adapters.pytest_items import FlowSlot
+
+    return FlowSlot(**marker.kwargs.get("workflows", {}))
 
 
 @pytest.fixture

@@ -4,10 +4,8 @@ Workflow, failures, await shapes and order are one choice sequence, so that a co
 with the smallest schedule.
 """
 
-import asyncio
-
 import harness
-from harness.adapters.agent_framework.generated import PLAIN, generate, run_generated
+from harness.adapters.agent_framework.generated import PLAIN, draw_flow, run_generated
 
 
 @harness.scenario(
@@ -20,9 +18,4 @@ from harness.adapters.agent_framework.generated import PLAIN, generate, run_gene
 )
 async def generated(durable):
     """What a generated workflow completed is restored, and its result is what a plain model says."""
-    loop = asyncio.get_running_loop()
-
-    def choose(options: int, name: str) -> int:
-        return loop.choose("program", range(options), subject=name) if options > 1 else 0
-
-    await run_generated(durable, generate(choose, features=PLAIN))
+    await run_generated(durable, draw_flow(features=PLAIN).message)

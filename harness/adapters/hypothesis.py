@@ -59,6 +59,23 @@ class _Integers(dict[int, Any]):
 _INTEGERS = _Integers()
 
 
+def workflows(*, max_siblings: int = 3, max_depth: int = 2, features: tuple[str, ...] | None = None) -> Any:
+    """Return a strategy of generated workflows (``Flow``), for tests that Hypothesis drives by itself.
+
+    Inside an interleaved test take the fixture ``flow`` instead: workflow and order are one choice sequence there.
+    """
+    from harness.adapters.agent_framework.generated import PLAIN, Flow, generate
+
+    @strategies.composite
+    def flows(draw: Any) -> Flow:
+        def choose(count: int, _name: str) -> int:
+            return int(draw(_INTEGERS[count])) if count > 1 else 0
+
+        return Flow(generate(choose, features=features or PLAIN, max_siblings=max_siblings, max_depth=max_depth))
+
+    return flows()
+
+
 class HypothesisPhase:
     """Lets Hypothesis draw schedules, within what is left of the budget, and shrink the one that fails."""
 

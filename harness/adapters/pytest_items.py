@@ -40,9 +40,11 @@ from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search
 from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
+from harness.search.store import Store, Stored
 from harness.search.target import Patch, Target
 
 DEFAULT_BUDGET = 100
+STORE_PROPERTY = "interleave_store"
 _OPTIONS = {
     "adapter": "agent-framework",
     "allow_real_io": False,
@@ -56,6 +58,7 @@ _OPTIONS = {
     "shapes": True,
     "storages": (),
     "without": {},
+    "workflows": {},
 }
 
 
@@ -84,10 +87,39 @@ class _Item(pytest.Item):
             key=f"{self.nodeid} {target.rung.label}",
             database=self.config.rootpath / ".hypothesis" / "harness",
         )
-        result = search(target, phases=phases, budget=option("--interleave-budget") or budget)
+        stored = self._stored(target)
+        result = search(
+            target,
+            phases=phases if stored is None else [stored, *phases],
+            budget=option("--interleave-budget") or budget,
+        )
+        if stored is not None:
+            found = result.counterexample
+            if found is None or not self.expects(found):
+                stored.close(result)
+            # as a property of the report, so that it comes from a worker process, too
+            self.user_properties += [(STORE_PROPERTY, line) for line in [*stored.lines(), *self._warnings]]
         if result.interrupted:
             raise KeyboardInterrupt
         return result
+
+    def expects(self, found: Counterexample) -> bool:
+        """Return whether ``found`` is an expected failure, which is not kept."""
+        return False
+
+    def _stored(self, target: Target) -> Stored | None:
+        """Return the phase of what failed before, or None where the store is switched off."""
+        folder = self.config.getini("interleave_store")
+        if not folder or self.config.getoption("--interleave-no-store"):
+            return None
+        self._warnings: list[str] = []
+        store = Store(self.config.rootpath / folder, warn=self._warnings.append)
+        return Stored(store, target, where=self.place)
+
+    @property
+    def place(self) -> str:
+        """Where this item is, for who reads the store."""
+        return self.nodeid
 
     def recorded(self, written: str = "") -> Schedule | str | None:
         """Return the schedule to replay instead of searching, as a token's or in words, or None.
@@ -148,6 +180,13 @@ def _error_of(execution: Execution) -> BaseException | None:
 
 
 # -- tests ---------------------------------------------------------------------------------------------
+
+
+class FlowSlot:
+    """Stands for ``flow`` until an execution begins, and draws it. options: of the grammar."""
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
 
 
 class DurableSlot:
@@ -303,6 +342,10 @@ class _Resolver:
         if isinstance(given, DurableSlot) and self._make_durable is not None:
             self._durables.append(self._make_durable())
             return self._durables[-1]
+        if isinstance(given, FlowSlot):
+            from harness.adapters.agent_framework.generated import draw_flow
+
+            return draw_flow(**given.options)
         if not isinstance(given, Deferred):
             return given
         for known, value in self._values:
@@ -359,6 +402,7 @@ class ScenarioItem(_Item):
         super().__init__(**kwargs)
         self.scenario = scenario
         self.storage = storage
+        self._open_bug = False
 
     def runtest(self) -> None:
         """Search, and compare with what the installed release is known to do."""
@@ -375,6 +419,7 @@ class ScenarioItem(_Item):
             return
         installed = installed_version(self.scenario.package)
         open_bug = is_affected(self.scenario, installed) and self._breaks_here()
+        self._open_bug = open_bug
         found = self.look(target, budget=self.scenario.budget).counterexample
         what = f"{self.scenario.reference or self.scenario.name} in {self.scenario.package} {installed}"
         if found is None:
@@ -384,9 +429,18 @@ class ScenarioItem(_Item):
                     f"affected={self.scenario.affected!r} in {self.path.name}"
                 )
             return
-        if open_bug and found.replays:
+        if self.expects(found):
             pytest.xfail(f"known open bug: {what}")
         self.fail(found, target)
+
+    def expects(self, found: Counterexample) -> bool:
+        """Return whether ``found`` is the known bug."""
+        return self._open_bug and found.replays
+
+    @property
+    def place(self) -> str:
+        """The scenario's file and name."""
+        return f"{self.nodeid.partition('::')[0]}::{self.scenario.name}"
 
     def _breaks_here(self) -> bool:
         return self.scenario.breaks_on is None or self.storage in self.scenario.breaks_on

@@ -34,9 +34,9 @@ class Run:
 
     number: 0 for the first run of the execution. checkpoint: the id that it resumed from, or None.
     resumes: the run that it continues, or None. twin: whether another instance resumes the same at once.
-    ending: ``returned``, ``failed``, ``cancelled``, ``crashed``, ``closed`` or ``dropped``. outputs: what it
-    returned; empty when it did not. error: what it raised, or None. requests: what it asked a human. events: what
-    its consumer saw, when it was streamed. notes: of the adapter.
+    ending: ``returned``, ``failed``, ``cancelled``, ``crashed``, ``closed`` or ``dropped``. outputs: what it returned;
+    empty when it did not. error: what it raised, or None. requests: what it asked a human. events: what its
+    consumer saw, when it was streamed. notes: of the adapter.
     """
 
     number: int

@@ -10,15 +10,17 @@ import importlib
 import inspect
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, cast
 
 from harness.adapters.loading import missing_requirement
 from harness.model.errors import MissingPackageError, UsageError
+from harness.model.outcome import Execution
 from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
+from harness.report.export.layout import Draft
 from harness.runtime.execution import Session
 from harness.search.target import Oracle, Patch, Target
 
@@ -54,6 +56,19 @@ class Adapter(Protocol):
 
     def durable(self, storage: Any, *, shapes: bool, faults: Collection[str] = (), notes: Collection[str] = ()) -> Any:
         """Return what a program runs and resumes workflows with."""
+        ...
+
+    def drafts(
+        self,
+        scenario: Scenario,
+        setup: Mapping[str, str],
+        execution: Execution,
+        parked: Sequence[tuple[str, str]],
+    ) -> Iterator[Draft]:
+        """Yield a failing execution as the source of a plain program, the plainest first.
+
+        parked: the name and the source line of each op. Raises ExportError for what has no plain form.
+        """
         ...
 
 

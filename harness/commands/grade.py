@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from harness.adapters.loading import load_scenarios
-from harness.adapters.targets import load_adapter, scenario_target, usable_storages
+from harness.adapters.targets import load_adapter, scenario_target
+from harness.commands.storages import usable_here
 from harness.model.registry import unknown
 from harness.model.scenario import Scenario
 from harness.search.survey import Survey, repaired, survey
@@ -104,10 +105,7 @@ def grade_command(
         for fix in fixes:
             if fix not in known:
                 raise unknown("fix", name=fix, known=known)
-        usable, missing = (list(storages), []) if storages else usable_storages(scenario)
-        for line in missing:
-            click.echo(f"harness: {scenario.name}: left out: {line}", err=True)
-        for storage in usable:
+        for storage in storages or usable_here(scenario):
             base = survey(scenario_target(scenario, storage), budget=budget)
             base_hangs = hangs(scenario, storage, "", budget=budget)
             for fix in fixes or known:

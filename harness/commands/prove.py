@@ -19,6 +19,7 @@ import click
 
 from harness.adapters.loading import load_scenarios
 from harness.adapters.targets import scenario_target
+from harness.commands.storages import usable_here
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.report.proof import proof_object, proof_report
@@ -72,7 +73,7 @@ def prove(
     units = [
         Unit(scenario, item.name, name, fix, rung, clock, shapes, faults, cast(Mode, mode), bound, budget, seconds)
         for item in found
-        for name in storage or item.storages
+        for name in storage or usable_here(item)
     ]
     for unit in units:
         unit.target()  # a wrong name is told before anything runs

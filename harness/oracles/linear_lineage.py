@@ -19,7 +19,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     A run that begins with a message may add one root; one that resumes adds none. A second child is allowed
     where a run began on purpose: it was resumed from another checkpoint than the latest, or two instances
     were resumed at once. At the end of the program the latest checkpoint has no child. A save that was
-    cancelled after its effect and before anybody knew counts as soon as its checkpoint shows in the storage.
+    cancelled after its effect and before anybody knew counts as soon as its checkpoint is read or shows in the storage.
     """
     runs = runs_of(journal)
     chain = _Chain(runs)
@@ -29,6 +29,8 @@ def judge(journal: Sequence[Event]) -> Violation | None:
         if event.kind == "storage.state":
             stored = [found["checkpoint"] for found in event.data["checkpoints"]]
             committed = [save for checkpoint, save in called.items() if checkpoint in stored]
+        if event.kind in ("storage.latest", "storage.loaded") and event.data["checkpoint"] in called:
+            committed = [called[event.data["checkpoint"]]]  # whatever became of its save: it is there
         for problem in filter(None, (chain.add(save) for save in committed if save.run in runs)):
             return Violation("linear_lineage", problem, event.turn)
         if event.kind == "storage.state":

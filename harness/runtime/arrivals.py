@@ -411,12 +411,13 @@ def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     any_may_wait = any_sleep_may_wait(loop)
     if loop.settings.rung < Rung.LATENCY or not (loop.held_timers or any_may_wait):
         return timers[:1]
-    passed = sorted((timer for timer in timers if timer._when < end_s), key=lambda timer: timer._when)
+    passed = [timer for timer in timers if timer._when < end_s and not timer._cancelled]
+    passed.sort(key=lambda timer: timer._when)
     starved = loop.busy > loop.settings.patience
-    waiting = [timer for timer in passed if timer.sleep and (any_may_wait or timer.rank) and not starved]
-    if waiting and not any_may_wait:
+    due = [timer for timer in passed if starved or not (timer.sleep and (any_may_wait or timer.rank))]
+    if len(due) < len(passed) and not any_may_wait:
         loop.needs(Rung.LATENCY)
-    return [timer for timer in passed if not timer._cancelled and timer not in waiting]
+    return due
 
 
 def deliver_due(loop: ControlledLoop) -> None:
@@ -465,11 +466,12 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if not quiet:
             ops = [op for op in ops if has_had_time(loop, op)]
         timers = enabled_timers(loop)
-        if any(op.rank for op in ops):
-            ops = without_last(ops, alone=quiet and not ready and not timers)
         if timers and loop._outside:
             end_s = min((op.until for op in loop.parked), default=math.inf)
             timers = [timer for timer in timers if timer._when < end_s and not (ready and jumps_ahead(loop, timer))]
+        if any(op.rank for op in ops):  # here no scheduler holds an op: it waits until nothing else is left
+            last = min(ops, key=lambda op: op.rank)
+            ops = [op for op in ops if not op.rank] or ([] if timers or ready else [last])
         if may_wait:
             horizon = max(horizon, loop.now() + loop._clock_resolution)
         enabled: list[Any] = [*ops, *timers]
@@ -499,17 +501,11 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         deliver_timer(loop, option)
 
 
-def without_last(ops: list[Op], *, alone: bool) -> list[Op]:
-    """Leave out what waits until all is quiet: no search may choose it before. alone: nothing but ``ops`` is left."""
-    free = [op for op in ops if not op.rank]
-    return free if free or not alone else [min(ops, key=lambda op: op.rank)]
-
-
 def deliverable(loop: ControlledLoop) -> list[Any]:
     """Return the ops and timers that may arrive while turns wait, at a moment at which the loop could be quiet."""
     loop.parked[:] = filter(alive, loop.parked)
     drop_cancelled_timers(loop)
-    return [*without_last(enabled_ops(loop), alone=False), *enabled_timers(loop)]
+    return [*(op for op in enabled_ops(loop) if not op.rank), *enabled_timers(loop)]
 
 
 def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:

@@ -237,6 +237,7 @@ def run_batch_in_debug_mode(loop: ControlledLoop) -> None:
         if took >= loop.slow_callback_duration:
             name = asyncio.base_events._format_handle(handle)  # type: ignore[attr-defined]
             logging.getLogger("asyncio").warning("Executing %s took %.3f seconds", name, took)
+    handle = None  # a callback's error must not keep its own frame alive
 
 
 __all__ = ["Lane", "caller_site", "run_batch", "run_batch_in_debug_mode", "turn_task"]

@@ -25,7 +25,7 @@ from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
 from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
-from harness.runtime.threads import alive_threads, may_call_back
+from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
 from harness.runtime.waits import describe_waits
 
 # Turns without a pause after which a read of the clock counts as polling.
@@ -393,6 +393,10 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         elif self.uncontrolled is None:
             self.uncontrolled = external.refuse(f"a callback from thread {threading.current_thread().name!r}")
         handle = asyncio.Handle(callback, args, self, context)
+        if self._outside and waits_for_a_thread(owner):
+            # A turn that waits for threads, and not by the loop, may count on what they did before it goes on.
+            self._ready.append(handle)  # type: ignore[attr-defined]
+            return handle
         self.foreign.append(("thread", handle))
         self._write_to_self()  # type: ignore[attr-defined]
         return handle
@@ -406,8 +410,14 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         return arrivals.collect_foreign(self, events)
 
     def foreign_threads(self) -> list[threading.Thread]:
-        """Return threads that were started since the loop first ran, that are alive and may call back."""
-        return may_call_back(self.known_threads or frozenset(), turn=self.turn)
+        """Return threads that were started since the loop first ran, that are alive and may call back.
+
+        Where real I/O is allowed, a loop beside the main thread serves older threads too (anyio's blocking portal).
+        """
+        known = self.known_threads or frozenset()
+        if self._outside and threading.current_thread() is not threading.main_thread():
+            known = frozenset()
+        return may_call_back(known, turn=self.turn)
 
     def run_forever(self) -> None:
         """Run until stopped."""

@@ -24,6 +24,13 @@ _POOL_WORKER: CodeType = pools._worker.__code__
 _QUEUE_GET: CodeType = queue.Queue.get.__code__
 _FUTURE_RESULT: CodeType = futures.Future.result.__code__
 _CONDITION_WAIT: CodeType = threading.Condition.wait.__code__
+_THREAD_START: CodeType = threading.Thread.start.__code__
+# The second is where a join waits until Python 3.12.
+_JOINS: list[CodeType] = [
+    method.__code__
+    for name in ("join", "_wait_for_tstate_lock")
+    if (method := getattr(threading.Thread, name, None)) is not None
+]
 
 # A process pool's feeder only moves jobs to the children; the loop counts those jobs itself.
 _FEEDER = "QueueFeederThread"
@@ -73,8 +80,9 @@ def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> 
     """Return whether ``thread``, now in ``frame``, waits for what only somebody else can give it.
 
     That is a worker of a ``ThreadPoolExecutor`` without a job, a helper of a process pool without one, and a
-    thread that waits without a timeout on an empty queue (the workers of anyio and aiosqlite) or for a future
-    (a caller of ``run_coroutine_threadsafe``). Whoever gives it is the loop or a thread that is looked at itself.
+    thread that waits without a timeout on an empty queue (the workers of anyio and aiosqlite), for a future
+    (a caller of ``run_coroutine_threadsafe``) or for the end of a thread. Whoever gives it is the loop or a thread
+    that is looked at itself.
     """
     if thread.name == _FEEDER:
         return True
@@ -92,6 +100,8 @@ def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> 
         return pool is None or pool._idle_semaphore._value >= len(pool._threads) or has_settled(thread, turn)
     if waits_on_simple_queue(frame):
         return has_settled(thread, turn)
+    if frame.f_code in _JOINS:
+        return locals_of(frame)["timeout"] in (None, -1)
     caller = frame.f_back
     if frame.f_code is not _CONDITION_WAIT or caller is None or caller.f_code not in (_QUEUE_GET, _FUTURE_RESULT):
         return False
@@ -100,6 +110,21 @@ def is_idle(thread: threading.Thread, frame: FrameType | None, *, turn: int) -> 
     if given["timeout"] is not None:
         return False
     return not (waited_for._qsize() if caller.f_code is _QUEUE_GET else waited_for._state == "FINISHED")
+
+
+def waits_for_a_thread(ident: int) -> bool:
+    """Return whether thread ``ident`` is blocked until another one gives it something or ends.
+
+    ``Thread.start`` waits too, and its thread may be far when it goes on.
+    """
+    frame = current_frames().get(ident)
+    if frame is None or (frame.f_code is not _CONDITION_WAIT and frame.f_code not in _JOINS):
+        return False
+    while frame is not None and frame.f_globals.get("__name__") == "threading":
+        if frame.f_code is _THREAD_START:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:

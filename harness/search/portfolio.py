@@ -124,7 +124,9 @@ def search(
             found = _look(trial, phases)
             counterexample = _check_passing(trial) if found is None else _confirm(trial, found)
         except KeyboardInterrupt:
-            return SearchResult("unfinished", trial.executions, real_time() - began, interrupted=True)
+            return SearchResult(
+                "unfinished", trial.executions, real_time() - began, interrupted=True, failing=trial.first_failing
+            )
     seconds = real_time() - began
     if counterexample is None:
         return SearchResult("none-found", trial.executions, seconds)

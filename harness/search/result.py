@@ -64,10 +64,15 @@ class Counterexample:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """How a search ended. executions: all of them, shrinking included. seconds: of real time."""
+    """How a search ended.
+
+    executions: all of them, shrinking included. seconds: of real time. failing: what had failed when the
+    search was interrupted before it was done with it.
+    """
 
     verdict: Verdict
     executions: int
     seconds: float
     counterexample: Counterexample | None = None
     interrupted: bool = False
+    failing: Execution | None = None

@@ -150,6 +150,15 @@ GOOD = {
             save(2, "u", "s"),
         ],
         "written twice": [*CHAIN, save(0, "s", "r")],
+        "a resume from a save that was cancelled after its effect": [
+            started(0),
+            save(0, "r", kinds=["called"]),
+            ended(0, "cancelled"),
+            latest("r"),
+            started(1, resumes=0, checkpoint="r"),
+            save(1, "s", "r"),
+            state("s", "r", "s"),
+        ],
     },
     "latest_is_maximal": {
         "the last of a chain": [*CHAIN, latest("s"), state("s", "r", "s")],

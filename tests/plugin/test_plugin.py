@@ -183,6 +183,24 @@ def test_a_durable_workflow_runs_once_per_storage(run):
     assert "test_order_survives[remote]: completed_steps_restored is violated (rung exact)" in result.stdout.str()
 
 
+@pytest.mark.slow
+def test_the_search_makes_up_workflows(run):
+    """The fixture flow is one; #9615 is found in it."""
+    source = """
+    import pytest
+
+    @pytest.mark.interleave(storages=["memory", "remote"], shapes=False, budget=300, workflows={"max_siblings": 2})
+    async def test_any_flow(durable, flow):
+        run = await durable.run(flow.workflow, flow.message)
+        if run.error:
+            run = await durable.resume(run)
+        assert run.outputs == [flow.expected]
+    """
+    result = run(source, "-W", "ignore")
+    result.assert_outcomes(passed=1, failed=1)
+    assert "test_any_flow[remote]: completed_steps_restored is violated (rung exact)" in result.stdout.str()
+
+
 SCENARIO = '''
 import asyncio
 import harness

@@ -14,7 +14,7 @@ SCENARIOS = Path(__file__).parents[2] / "scenarios"
 pytestmark = pytest.mark.slow
 
 
-def look(name, storage, *, budget=50, **options):
+def look(name, storage, *, budget=None, **options):
     """Search a neighbour's scenario; skip it where its framework, or an affected release of it, is not installed."""
     (scenario,) = load_scenarios(str(SCENARIOS / f"{name}.py"))
     if missing := missing_requirement(scenario):
@@ -22,7 +22,7 @@ def look(name, storage, *, budget=50, **options):
     if not is_affected(scenario, installed_version(scenario.package)):
         pytest.skip(f"the installed {scenario.package} is not affected")
     target = scenario_target(scenario, storage, **options)
-    return search(target, phases=make_phases(rung=target.rung), budget=budget)
+    return search(target, phases=make_phases(rung=target.rung), budget=budget or scenario.budget)
 
 
 def found(name, storage):

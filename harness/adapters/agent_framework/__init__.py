@@ -5,14 +5,17 @@ Owns what the harness knows of agent-framework; must not know searches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
 from harness.adapters.agent_framework.durable import FAULTS, Durable
 from harness.adapters.agent_framework.observe import observed
+from harness.model.outcome import Execution
 from harness.model.registry import load_plugin, plugin_names
+from harness.model.scenario import Scenario
+from harness.report.export.layout import Draft
 
 _STORAGES = "harness.adapters.agent_framework.storages"
 _FIXES = "harness.adapters.agent_framework.fixes"
@@ -55,6 +58,18 @@ class AgentFramework:
     ) -> Durable:
         """Return what a program runs and resumes workflows with."""
         return Durable(storage, shapes=shapes, faults=faults, notes=notes)
+
+    def drafts(
+        self,
+        scenario: Scenario,
+        setup: Mapping[str, str],
+        execution: Execution,
+        parked: Sequence[tuple[str, str]],
+    ) -> Iterator[Draft]:
+        """Yield a failing execution as the source of a plain program, the plainest first."""
+        from harness.adapters.agent_framework.export import drafts  # only an export needs it
+
+        return drafts(scenario, setup, execution, parked)
 
 
 PLUGIN = AgentFramework()

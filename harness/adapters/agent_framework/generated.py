@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import harness
@@ -152,6 +153,29 @@ def _part_name(coro: Any) -> str | None:
 
 
 see_through(_interpret.__code__, _part_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A generated workflow: run ``workflow`` with ``message``; once nothing fails it returns ``expected``."""
+
+    message: Spec
+    workflow: Any = generated_flow
+
+    @property
+    def expected(self) -> Any:
+        """What the plain model says; a race is ``("one of", results)``."""
+        return expected(self.message)
+
+
+def draw_flow(**options: Any) -> Flow:
+    """Return a workflow drawn from the choices of the execution that runs now; options: of ``generate``."""
+    loop: Any = asyncio.get_running_loop()
+
+    def choose(count: int, name: str) -> int:
+        return int(loop.choose("program", range(count), subject=name)) if count > 1 else 0
+
+    return Flow(generate(choose, **options))
 
 
 async def run_generated(durable: Any, spec: Spec) -> None:

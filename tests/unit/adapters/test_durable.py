@@ -190,3 +190,24 @@ def test_asyncio_runs_the_same_program(tmp_path):
         await run_and_resume(PLUGIN.durable(PLUGIN.make_storage("memory", tmp_path), shapes=True, faults=["cancel"]))
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("scheduler", ["uniform", "pct", "surw"])
+def test_quiet_comes_after_everything_else_whoever_decides(scheduler):
+    """Also where single arrivals are chosen: a point, a sleep and a job are over by then."""
+    seen = []
+
+    async def program(durable):
+        others = [
+            asyncio.ensure_future(harness.point("point")),
+            asyncio.ensure_future(asyncio.sleep(1)),
+            asyncio.ensure_future(asyncio.to_thread(int)),
+        ]
+        await durable.quiet()
+        seen.append([other.done() for other in others])
+
+    scenario = Scenario("quiet", program, {"memory": None}, oracles=(), shapes=False)
+    target = scenario_target(scenario, "memory")
+    search(target, phases=make_phases(scheduler, rung=target.rung), budget=20)
+    assert len(seen) >= 20
+    assert seen == [[True, True, True]] * len(seen)

@@ -4,8 +4,10 @@ import itertools
 import random
 from pathlib import Path
 
+import hypothesis
 import pytest
 
+import harness
 from harness.adapters.agent_framework.generated import (
     OPEN_BUGS,
     PLAIN,
@@ -51,6 +53,14 @@ def test_the_model_knows_what_comes_out():
     assert expected(spec) == ["a", ("one of", ["b", "c"]), "d"]
     assert agrees(["a", "c", "d"], expected(spec))
     assert not agrees(["a", "d", "d"], expected(spec))
+
+
+@hypothesis.given(harness.workflows(max_siblings=2))
+@hypothesis.settings(max_examples=50, database=None)
+def test_the_strategy_draws_workflows_with_their_results(flow):
+    """For tests that Hypothesis drives."""
+    assert agrees(flow.expected, flow.expected)
+    assert all(len(spec) == 4 for spec in steps_of(flow.message))
 
 
 @pytest.mark.slow

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import contextvars
+import gc
+import math
 import subprocess
 import sys
 import time
@@ -393,3 +395,39 @@ def test_rungs_label_the_least_assumption():
     ]
     exact = execute(program, Planned(held), settings=LoopSettings(rung=Rung.EXACT))
     assert (exact.ending.value, exact.rung) == ([1, 2], Rung.EXACT)
+
+
+def test_a_deadline_at_infinity_never_comes():
+    """``asyncio.sleep(math.inf)`` waits for its cancellation; with nothing else it is a deadlock."""
+
+    async def cancelled():
+        task = asyncio.create_task(asyncio.sleep(math.inf))
+        await asyncio.sleep(1)
+        task.cancel()
+        return asyncio.get_running_loop().time()
+
+    async def forever():
+        await asyncio.sleep(math.inf)
+
+    assert execute(cancelled).ending.value == pytest.approx(1, abs=0.01)
+    for settings in (LoopSettings(), LoopSettings(allow_real_io=True)):
+        assert execute(forever, settings=settings).ending.kind == "deadlock"
+
+
+def test_debug_mode_does_not_keep_what_a_callback_raised():
+    """As in stock asyncio, the frame that runs callbacks lets go of the last one (found by anyio's tests)."""
+
+    async def program():
+        asyncio.get_running_loop().set_debug(True)
+
+        async def fail():
+            raise ValueError
+
+        error = None
+        try:
+            await asyncio.create_task(fail())
+        except ValueError as caught:
+            error = caught
+        return [type(referrer).__name__ for referrer in gc.get_referrers(error)]
+
+    assert execute(program).ending.value == []

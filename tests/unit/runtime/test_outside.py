@@ -459,6 +459,63 @@ def test_an_index_scheduler_jumps_ahead_of_an_answer_only_when_it_holds_it(index
     assert time.monotonic() - began < 5
 
 
+def test_a_loop_beside_the_main_thread_does_not_jump_ahead_of_it():
+    """The main thread may still call: what it asks for at once comes before a sleep of an hour ends."""
+    ended = []
+
+    async def program():
+        try:
+            await asyncio.sleep(3600)
+            ended.append("slept")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+
+    async def serve(ready):
+        task = asyncio.create_task(program())
+        ready.put((asyncio.get_running_loop(), task))
+        await task
+
+    ready = queue.Queue()
+    thread = threading.Thread(target=run, args=(lambda: serve(ready),))
+    thread.start()
+    loop, task = ready.get()
+    time.sleep(0.05)
+    loop.call_soon_threadsafe(task.cancel)
+    thread.join()
+    assert ended == ["cancelled"]
+
+
+def test_a_main_thread_that_only_joins_does_not_slow_sleeps():
+    """Nobody but the loop can end the join, so virtual time goes on."""
+    began = time.monotonic()
+    thread = threading.Thread(target=run, args=(lambda: asyncio.sleep(3600),))
+    thread.start()
+    thread.join()
+    assert time.monotonic() - began < 5
+
+
+def test_a_turn_that_blocks_for_a_thread_finds_its_callback_in_the_queue():
+    """As on stock asyncio: what the thread scheduled before it ended runs in the next iteration."""
+
+    async def program():
+        loop = asyncio.get_running_loop()
+        order = []
+
+        def work():
+            time.sleep(0.01)
+            loop.call_soon_threadsafe(order.append, "thread")
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        loop.call_soon(order.append, "before")
+        thread.join()
+        loop.call_soon(order.append, "after")
+        await asyncio.sleep(0)
+        return order
+
+    assert run(program).ending.value == ["before", "thread", "after"]
+
+
 class HoldAll:
     """Holds everything."""
 

@@ -62,16 +62,23 @@ def apply() -> Iterator[None]:
     sweep = RunContext._cancel_workflow_tasks if sweeps else None
 
     async def _cancel_workflow_tasks(self: Any) -> None:
-        saves = _saves(self)
-        spared = {task for task in self._workflow_tasks if _belongs_to(self, task, saves)}
-        everything = self._workflow_tasks
-        self._workflow_tasks = everything - spared
-        try:
-            await sweep(self)  # type: ignore[misc]  # only installed where there is one
-        finally:
-            self._workflow_tasks |= everything
-        for task in saves:
-            await _wait_through_cancellation(task)
+        """Sweep as RunContext does at 1.23.0, but for saves; also for those that begin while it sweeps."""
+        current = asyncio.current_task()
+        while True:
+            saves = _saves(self)
+            pending = [
+                task
+                for task in self._workflow_tasks
+                if task is not current and not task.done() and not _belongs_to(self, task, saves)
+            ]
+            if not pending and not saves:
+                return
+            for task in pending:
+                self._cancel_workflow_task(task)
+            if pending:
+                await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            for task in _saves(self):
+                await _wait_through_cancellation(task)
 
     def get_callback(self: Any) -> Save | None:
         save: Save | None = self.__dict__.get("_plain_save")

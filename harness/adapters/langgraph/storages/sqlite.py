@@ -3,6 +3,7 @@
 Owns the name ``sqlite`` and the life of its connection; must not change the checkpointer.
 """
 
+import itertools
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from harness.adapters.aiosqlite import abandon
 
+_NUMBERS = itertools.count()
+
 
 class SqliteDatabase:
     """A database to which one process after the other connects.
@@ -22,7 +25,8 @@ class SqliteDatabase:
     """
 
     def __init__(self, name: str) -> None:
-        self._address = f"file:{name}?mode=memory&cache=shared"
+        # A name is used once: what an execution left open would lock the tables of the next one.
+        self._address = f"file:{name}-{next(_NUMBERS)}?mode=memory&cache=shared"
         self._keeper = sqlite3.connect(self._address, uri=True)
         self._connection: aiosqlite.Connection | None = None
 

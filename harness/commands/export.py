@@ -1,0 +1,107 @@
+"""``harness export``: a failing schedule as a pytest file, or as a script for a bug report.
+
+Owns the check that the file fails on the stock loop before anybody gets it; must not know what it says.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+
+from harness.adapters.targets import load_adapter
+from harness.commands.recorded import Given, given_schedule, split
+from harness.model.errors import UsageError
+from harness.model.rung import Rung
+from harness.report.export.layout import lay_out
+from harness.report.export.probe import Probe, probe
+from harness.report.export.source import ExportError
+from harness.search.replay import watch
+
+NOT_SHOWN = 1
+
+
+@click.command("export")
+@click.argument("schedule", metavar="[SCENARIO] SCHEDULE", nargs=-1, required=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="File to write. Default: print.")
+@click.option("--script", is_flag=True, help="A plain script, as one would attach to a bug report.")
+@click.option("--storage", help="For a schedule in words: the storage. Default: the first of the scenario.")
+@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
+@click.option("--faults", help="For a schedule in words: what may happen to a run.")
+@click.option("--force", is_flag=True, help="Write it though it does not fail on the stock loop.")
+def export_command(
+    schedule: tuple[str, ...],
+    output: Path | None,
+    script: bool,
+    storage: str | None,
+    shapes: bool | None,
+    faults: str | None,
+    force: bool,
+) -> int:
+    """Write a failing SCHEDULE as a test that needs pytest and asyncio only.
+
+    SCHEDULE is a token, which carries the scenario's name, or words. The file names the operations by gates that open
+    in the order of the failing execution, and is run on the stock loop first: it must fail there.
+    Exit status 1 when it does not, and nothing is written.
+    """
+    if len(schedule) > 2:
+        raise UsageError("export takes one scenario and one schedule; put words into quotes")
+    given = given_schedule(
+        schedule[0] if len(schedule) == 2 else "",
+        schedule[-1],
+        storage=storage,
+        shapes=shapes,
+        faults=split(faults),
+    )
+    text, tried = exported(given, script=script)
+    if not tried.fails:
+        click.echo(f"harness: {_title(given)} does not show on the stock loop: {tried.detail}", err=True)
+        if not force or not text:
+            return NOT_SHOWN
+    if output is None:
+        click.echo(text, nl=False)
+        return 0
+    _write(output, text)
+    lines = text.count("\n")
+    shown = "fails" if tried.fails else "does NOT fail"
+    click.echo(f"{output}: {lines} lines; it {shown} on the stock loop ({tried.detail})")
+    return 0
+
+
+def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:
+    """Return the plainest file that shows the finding, and how it did on the stock loop.
+
+    When none shows it, the last one that was tried. Raises ExportError for a finding that cannot have one.
+    """
+    execution, parked = watch(given.target, given.schedule)
+    if not execution.violations:
+        return "", Probe(False, "no promise is broken any more")
+    if execution.rung is Rung.RELAXED:
+        raise ExportError(f"{_title(given)} needs the rung relaxed: no run on the stock loop can show it")
+    adapter = load_adapter(given.scenario.adapter)
+    text, tried = "", Probe(False, "")
+    for draft in adapter.drafts(given.scenario, given.target.setup, execution, parked):
+        text = lay_out(draft, draft.order, script=script)
+        tried = probe(text, script=script)
+        if tried.fails:
+            break
+    return text, tried
+
+
+def _title(given: Given) -> str:
+    return f"{given.scenario.name} on {given.target.setup['storage']} ({given.text})"
+
+
+def _write(output: Path, text: str) -> None:
+    """Write the whole file or nothing."""
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, output)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from error

@@ -1,0 +1,53 @@
+"""Runs of an exported file on the stock loop, each in a process of its own.
+
+Owns the child process and what its output means; must not know what the file is about.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a file did. fails: its own assertion failed, nothing else. detail: one line for anything else."""
+
+    fails: bool
+    detail: str
+
+
+def probe(text: str, *, script: bool = False) -> Probe:
+    """Run ``text`` once: a test under pytest without any plug-in, a script by itself."""
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        file = Path(folder) / "test_exported.py"
+        file.write_text(text, encoding="utf-8")
+        command = [sys.executable, str(file)]
+        if not script:
+            command[1:1] = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder]
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT_S,
+                cwd=folder,
+                check=False,
+                env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+            )
+        except subprocess.TimeoutExpired:
+            return Probe(False, f"it did not end within {TIMEOUT_S} s")
+    output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    if done.returncode == 0:
+        return Probe(False, "it passes there")
+    # pytest marks the lines of an error with E; a script prints the error last
+    said = [line[1:].strip() for line in output if line.startswith("E ")] or output[-1:]
+    if said and said[0].startswith(("AssertionError", "BUG: ")):
+        return Probe(True, said[0])
+    return Probe(False, f"it ends in another way: {said[0] if said else f'status {done.returncode}'}")
