@@ -221,7 +221,7 @@ def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
     """
     if not loop._outside or timer._when <= (now_s := loop.now()):
         return False
-    return timer._when > now_s + SLOW_ANSWER_S or (loop.used_real_io and external.outstanding(loop))
+    return timer._when > now_s + SLOW_ANSWER_S or external.outstanding(loop)
 
 
 def end_starvation(loop: ControlledLoop) -> None:
