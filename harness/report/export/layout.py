@@ -80,7 +80,7 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
     if script:
         ends = [f"async def main():\n{_indented(statements)}", 'if __name__ == "__main__":\n    asyncio.run(main())']
     else:
-        name = "run_and_resume" if "latest = " in statements else "run"
+        name = "run_and_resume" if "latest = " in statements else "main"
         inner = f"async def {name}():\n{_indented(statements)}\n\nasyncio.run({name}())"
         ends = [f"def {draft.test}():\n{_indented(inner)}"]
     parts = [*functions, *([draft.storage] if draft.storage else []), *blocks, *ends]

@@ -142,7 +142,7 @@ def test_a_test_file_is_laid_out():
     assert ast.get_docstring(tree) == "issue 1: a promise holds."
     assert 'gates = {"work": asyncio.Event(), "call": asyncio.Event()}' in text
     assert 'await gates["call"].wait()' in text
-    assert text.endswith("    asyncio.run(run())\n")
+    assert text.endswith("    asyncio.run(main())\n")
     assert text.count("\n") <= MAX_LINES
 
 
