@@ -41,8 +41,9 @@ INTERRUPTED = 130
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Seconds per storage. Default: no limit.")
 @click.option("--mode", default=MODES[0], show_default=True, help="fingerprint: prune equal states; certain: do not.")
 @click.option("--bound", type=click.IntRange(min=0), help="Most deviations of a schedule. Default: no bound.")
-@click.option("--clock", default="increasing", show_default=True, help="increasing, coarse:SECONDS, frozen, stepback.")
+@click.option("--clock", help="increasing, coarse:SECONDS, frozen or stepback. Default: as the scenario says.")
 @click.option("--shapes/--no-shapes", default=None, help="Also try how saves wait. Default: as the scenario says.")
+@click.option("--faults", help="What may happen to a run, comma-separated. Default: as the scenario says.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Storages proved at the same time. Default: one per core.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def prove(
@@ -54,8 +55,9 @@ def prove(
     seconds: float | None,
     mode: str,
     bound: int | None,
-    clock: str,
+    clock: str | None,
     shapes: bool | None,
+    faults: str | None,
     jobs: int | None,
     as_json: bool,
 ) -> int:
@@ -69,7 +71,7 @@ def prove(
         raise unknown("rung", name=rung, known=[known.label for known in Rung])
     found = load_scenarios(scenario)
     units = [
-        Unit(scenario, item.name, name, fix, rung, clock, shapes, cast(Mode, mode), bound, budget, seconds)
+        Unit(scenario, item.name, name, fix, rung, clock, shapes, faults, cast(Mode, mode), bound, budget, seconds)
         for item in found
         for name in storage or usable_here(item)
     ]
@@ -96,8 +98,9 @@ class Unit:
     storage: str
     fix: str
     rung: str | None
-    clock: str
+    clock: str | None
     shapes: bool | None
+    faults: str | None
     mode: Mode
     bound: int | None
     budget: int | None
@@ -107,7 +110,10 @@ class Unit:
         """Return what is proved; raises UsageError for a name that does not exist."""
         (item,) = (item for item in load_scenarios(self.reference) if item.name == self.name)
         rung = None if self.rung is None else Rung.parse(self.rung)
-        return scenario_target(item, self.storage, fix=self.fix, shapes=self.shapes, rung=rung, clock=self.clock)
+        faults = None if self.faults is None else [name for name in self.faults.split(",") if name]
+        return scenario_target(
+            item, self.storage, fix=self.fix, shapes=self.shapes, faults=faults, rung=rung, clock=self.clock
+        )
 
     def replay(self) -> str:
         """Return the command line that replays a token of this unit."""

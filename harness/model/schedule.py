@@ -28,7 +28,8 @@ class Schedule:
 
     decisions: sorted by index; only the non-default choices.
     discipline: how arrivals are decided. ``ranks``: one choice when an op is parked; ``indices``: one
-    choice at each arrival; ``turns``: the same, and in relaxed schedules callbacks and arrivals may overtake turns.
+    choice at each arrival; ``turns``: the same, from latency on a sleep may end long after its deadline, and in
+    relaxed schedules callbacks and arrivals may overtake turns.
     setup: what the execution was set up with, such as the storage and the fix. Keys and values are text.
     facts: digest of what happened, 8 hex digits, the same on every Python; "" when no trace was kept.
     turns: ``X.Y:`` and the digest of every turn, comparable on Python X.Y only.

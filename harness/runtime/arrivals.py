@@ -390,10 +390,17 @@ def be_fair(loop: ControlledLoop) -> None:
         loop.offset_s += BUSY_STEP_S * beyond
 
 
+def any_sleep_may_wait(loop: ControlledLoop) -> bool:
+    """Return whether a sleep may end long after its deadline without being held."""
+    settings = loop.settings
+    return settings.discipline == "turns" and settings.rung >= Rung.LATENCY and loop.scheduler is not None
+
+
 def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     """Return the timers that stock asyncio would not leave behind now, by deadline.
 
-    From latency on a held sleep stands for work that takes longer, so its deadline may pass.
+    From latency on a held sleep stands for work that takes longer, so its deadline may pass; in the discipline
+    ``turns`` that is so for every sleep, and to let it in when it is due is the default of a choice.
     """
     timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
     if not timers:
@@ -401,14 +408,15 @@ def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
     end_s = loop.now() + loop._clock_resolution
     if timers[0]._when >= end_s:
         return []
-    if loop.settings.rung < Rung.LATENCY or not loop.held_timers:
+    any_may_wait = any_sleep_may_wait(loop)
+    if loop.settings.rung < Rung.LATENCY or not (loop.held_timers or any_may_wait):
         return timers[:1]
     passed = sorted((timer for timer in timers if timer._when < end_s), key=lambda timer: timer._when)
     starved = loop.busy > loop.settings.patience
-    due = [timer for timer in passed if not timer._cancelled and (starved or not (timer.sleep and timer.rank))]
-    if len(due) < len(passed):
+    waiting = [timer for timer in passed if timer.sleep and (any_may_wait or timer.rank) and not starved]
+    if waiting and not any_may_wait:
         loop.needs(Rung.LATENCY)
-    return due
+    return [timer for timer in passed if not timer._cancelled and timer not in waiting]
 
 
 def deliver_due(loop: ControlledLoop) -> None:
@@ -462,6 +470,7 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         loop.note_quiet()
     else:
         be_fair(loop)
+    may_wait = any_sleep_may_wait(loop)
     ops_over = False  # within an iteration, nothing from outside comes after a timer
     while True:
         loop.parked[:] = filter(alive, loop.parked)
@@ -469,12 +478,16 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if not quiet:
             ops = [op for op in ops if has_had_time(loop, op)]
         timers = enabled_timers(loop)
+        if any(op.rank for op in ops):
+            ops = without_last(ops, alone=quiet and not ready and not timers)
         if timers and loop._outside:
             end_s = min((op.until for op in loop.parked), default=math.inf)
             timers = [timer for timer in timers if timer._when < end_s and not (ready and jumps_ahead(loop, timer))]
         if any(op.rank for op in ops):  # here no scheduler holds an op: it waits until nothing else is left
             last = min(ops, key=lambda op: op.rank)
             ops = [op for op in ops if not op.rank] or ([] if timers or ready else [last])
+        if may_wait:
+            horizon = max(horizon, loop.now() + loop._clock_resolution)
         enabled: list[Any] = [*ops, *timers]
         if not enabled:
             return
@@ -486,6 +499,8 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         if len(enabled) == 1 and loop.ran is not None:
             loop.ran(option)
         if option is NO_MORE:
+            if may_wait and timers and timers[0].sleep and timers[0]._when < loop.now() + loop._clock_resolution:
+                loop.needs(Rung.LATENCY)
             return
         if isinstance(option, Op):
             deliver_op(loop, option)
@@ -500,11 +515,17 @@ def arrive_by_index(loop: ControlledLoop) -> None:
         deliver_timer(loop, option)
 
 
+def without_last(ops: list[Op], *, alone: bool) -> list[Op]:
+    """Leave out what waits until all is quiet: no search may choose it before. alone: nothing but ``ops`` is left."""
+    free = [op for op in ops if not op.rank]
+    return free if free or not alone else [min(ops, key=lambda op: op.rank)]
+
+
 def deliverable(loop: ControlledLoop) -> list[Any]:
-    """Return the ops and timers that may arrive at a moment at which the loop could be quiet."""
+    """Return the ops and timers that may arrive while turns wait, at a moment at which the loop could be quiet."""
     loop.parked[:] = filter(alive, loop.parked)
     drop_cancelled_timers(loop)
-    return [*enabled_ops(loop), *enabled_timers(loop)]
+    return [*without_last(enabled_ops(loop), alone=False), *enabled_timers(loop)]
 
 
 def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:

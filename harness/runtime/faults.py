@@ -39,6 +39,11 @@ class Moments(Sequence[str]):
     def __len__(self) -> int:
         return 1 + len(self._kinds) * self._count
 
+    @property
+    def kinds(self) -> int:
+        """How many kinds of fault there are."""
+        return len(self._kinds)
+
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload
@@ -105,6 +110,11 @@ class Fate:
             chosen = options.decode(loop.choose("fault", options, subject=name, interesting=True))
             if chosen is not None:
                 self.kind, self._moment = chosen
+
+    @property
+    def countdown(self) -> Countdown | None:
+        """The moments until it happens, from ``begin`` on."""
+        return self._countdown
 
     def begin(self, action: Callable[[], None]) -> None:
         """Start to count; ``action`` is called at the chosen moment."""

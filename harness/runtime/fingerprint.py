@@ -132,6 +132,7 @@ def _put_pending(walk: Walk) -> None:
         walk.put(op.name, op.kind, op.rank, op.early, op.interesting, max(0, getattr(op, "ripe", 0) - iteration))
         walk.put(age[op] if op.kind == "job" else "")
         walk.refs((op.owner, op.target, op.deliver, getattr(op, "pool", None)))
+    walk.refs(loop.countdowns)
     now_s = loop.now() if hasattr(loop, "now") else loop.time()
     timers: Any = loop._scheduled  # type: ignore[attr-defined]
     for timer in sorted(timers, key=lambda timer: (timer._when, timer.number)):

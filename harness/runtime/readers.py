@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness.runtime import objects
+from harness.runtime.faults import Countdown, Fate, Moments
 from harness.runtime.identity import path_of
 
 if TYPE_CHECKING:
@@ -133,6 +134,17 @@ def _by_referents(walk: Walk, value: Any) -> None:
     walk.refs(gc.get_referents(value))
 
 
+def _fate(walk: Walk, fate: Fate) -> None:
+    """Append what is still to happen to a run; what earlier executions taught is no state of this one."""
+    walk.put("fate", fate.kind)
+    walk.ref(fate.countdown)
+
+
+def _countdown(walk: Walk, countdown: Countdown) -> None:
+    walk.put("countdown", max(0, countdown.moment - countdown.passed))
+    walk.ref(countdown.action)
+
+
 _CONTEXT = type(__import__("contextvars").copy_context())
 HANDLERS: dict[type, Handler] = {
     list: _sequence,
@@ -151,6 +163,9 @@ HANDLERS: dict[type, Handler] = {
     types.CellType: objects.put_cell,
     asyncio.Handle: _handle,
     _CONTEXT: _context,
+    Fate: _fate,
+    Countdown: _countdown,
+    Moments: objects.put_constant,
 }
 # Built in C, and nothing but what it refers to: iterators, asyncio's wrappers, functools.partial and the like.
 _PLAIN_C = {"coroutine_wrapper", "FutureIter", "_asyncio.FutureIter", _STEP, "async_generator_asend", "partial"}

@@ -21,6 +21,7 @@ from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.execution import collect
+from harness.runtime.faults import Moments
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
@@ -59,7 +60,7 @@ class Explorer:
         self._space.note_limits(point)
         if place < len(self._plan):
             step = self._plan[place]
-            if step.options != options:
+            if step.options != options and not isinstance(point.enabled, Moments):
                 self.diverged = self.diverged or f"{options} options instead of {step.options} at choice {place}"
             step = Step(min(step.value, options - 1), options, step.forced)
             if place + 1 == len(self._plan):
@@ -83,8 +84,12 @@ class Explorer:
         if known:
             self.pruned = node
             raise PrunedError
-        node.children = [None] * options
         self._parent, self._value = node, 0
+        if isinstance(point.enabled, Moments):
+            node.children = [None]
+            self._space.moments.append((node, str(point.subject), point.enabled.kinds))
+            return
+        node.children = [None] * options
         self._space.extend(node, options)
 
     def attach(self, place: Node | Leaf) -> None:
@@ -122,7 +127,7 @@ class Exploration:
         self.target = target
         self.mode = mode
         self.rung = target.rung if rung is None else rung
-        self.discipline: Discipline = "turns" if self.rung is Rung.RELAXED else "indices"
+        self.discipline: Discipline = "turns"
         self.bound = bound
         self.root: Node | Leaf | None = None
         self.executions = 0
@@ -136,6 +141,7 @@ class Exploration:
         self.kinds: set[str] = set()
         self.loop: Any = None
         self.orders = SetOrders()
+        self.moments: list[tuple[Node, str, int]] = []  # faults at a moment: how many there are is learned by running
         self._reading = False
         self._states: dict[bytes, Node] = {}
         self._frontier: list[tuple[int, int, Pending]] = []
@@ -171,7 +177,7 @@ class Exploration:
 
     def forced(self, point: ChoicePoint) -> int | None:
         """Return the option that commutes with all others, now and later, or None: then only it is tried."""
-        if self.discipline != "turns" or self.mode == "certain":
+        if self.rung is not Rung.RELAXED or self.mode == "certain":
             return None
         waking = next((index for index, option in enumerate(point.enabled) if only_wakes(option)), None)
         if waking is not None:
@@ -179,9 +185,9 @@ class Exploration:
         last = point.enabled[-1]
         return len(point.enabled) - 1 if isinstance(last, Callback) and only_counts(last.handle) else None
 
-    def extend(self, node: Node, options: int) -> None:
-        """Put the other options of a new choice point on the frontier."""
-        for value in range(1, options):
+    def extend(self, node: Node, options: int, *, known: int = 1) -> None:
+        """Put the other options of a new choice point on the frontier, those from ``known`` on."""
+        for value in range(known, options):
             item = Pending(node, value, (*node.plan, Step(value, options)))
             if self.bound is not None and item.deviations > self.bound:
                 self.beyond += 1
@@ -189,6 +195,14 @@ class Exploration:
                 self._orders.append(item)
             else:
                 heapq.heappush(self._frontier, (item.deviations, next(self._count), item))
+
+    def _extend_moments(self) -> None:
+        """Put the moments on the frontier that the last execution was the first to reach."""
+        for node, name, kinds in self.moments:
+            known, options = len(node.children), 1 + kinds * self.loop.memory.get(name, 0)
+            if options > known:
+                node.children.extend([None] * (options - known))
+                self.extend(node, options, known=known)
 
     def note_limits(self, point: ChoicePoint) -> None:
         """Remember when a limit of the loop took a choice away; the default of a limit is never a pass."""
@@ -252,6 +266,7 @@ class Exploration:
         if self.executions % COLLECT_EVERY == 0:
             collect()
         self.orders.end_group()
+        self._extend_moments()
         self.diverged = explorer.diverged
         if explorer.diverged:
             return

@@ -86,7 +86,7 @@ def test_a_failing_program_lists_outcomes_that_replay(scenario):
     found = json.loads(out)
     assert (status, found["verdict"], len(found["outcomes"])) == (1, "violation", 1)
     (outcome,) = found["outcomes"]
-    assert outcome["text"] == "fault late"
+    assert outcome["text"] == "late late"
     replay = [sys.executable, "-m", "harness", "replay", path, outcome["schedule"]]
     done = subprocess.run(replay, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 1
