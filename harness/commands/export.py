@@ -5,9 +5,11 @@ Owns the check that the file fails on the stock loop before anybody gets it; mus
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,6 +33,7 @@ NOT_SHOWN = 1
 @click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
 @click.option("--faults", help="For a schedule in words: what may happen to a run.")
 @click.option("--force", is_flag=True, help="Write it though it does not fail on the stock loop.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def export_command(
     schedule: tuple[str, ...],
     output: Path | None,
@@ -39,6 +42,7 @@ def export_command(
     shapes: bool | None,
     faults: str | None,
     force: bool,
+    as_json: bool,
 ) -> int:
     """Write a failing SCHEDULE as a test that needs pytest and asyncio only.
 
@@ -56,18 +60,37 @@ def export_command(
         faults=split(faults),
     )
     text, tried = exported(given, script=script)
-    if not tried.fails:
+    written = bool(text) and (tried.fails or force)
+    if written and output is not None:
+        _write(output, text)
+    if as_json:
+        click.echo(json.dumps(_object(given, text, tried, output if written else None), indent=2))
+    elif not tried.fails:
         click.echo(f"harness: {_title(given)} does not show on the stock loop: {tried.detail}", err=True)
-        if not force or not text:
-            return NOT_SHOWN
+    if not written:
+        return NOT_SHOWN
+    if as_json:
+        return 0
     if output is None:
         click.echo(text, nl=False)
-        return 0
-    _write(output, text)
-    lines = text.count("\n")
-    shown = "fails" if tried.fails else "does NOT fail"
-    click.echo(f"{output}: {lines} lines; it {shown} on the stock loop ({tried.detail})")
+    else:
+        shown = "fails" if tried.fails else "does NOT fail"
+        lines = text.count("\n")
+        click.echo(f"{output}: {lines} lines; it {shown} on the stock loop ({tried.detail})")
     return 0
+
+
+def _object(given: Given, text: str, tried: Probe, written: Path | None) -> dict[str, Any]:
+    return {
+        "scenario": given.scenario.name,
+        "storage": given.target.setup["storage"],
+        "text": given.text,
+        "fails_on_stock_loop": tried.fails,
+        "detail": tried.detail,
+        "lines": text.count("\n"),
+        "file": None if written is None else str(written),
+        "source": text,
+    }
 
 
 def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:

@@ -221,7 +221,7 @@ def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
     """
     if not loop._outside or timer._when <= (now_s := loop.now()):
         return False
-    return timer._when > now_s + SLOW_ANSWER_S or (loop.used_real_io and external.outstanding(loop))
+    return timer._when > now_s + SLOW_ANSWER_S or external.outstanding(loop)
 
 
 def end_starvation(loop: ControlledLoop) -> None:
@@ -433,6 +433,8 @@ def enabled_ops(loop: ControlledLoop) -> list[Op]:
     executor with one worker is how programs put functions in order (concurrent.futures.thread._worker).
     """
     parked = loop.parked
+    if loop.used_real_io:
+        parked = without_successors(parked)
     if not loop.pools:
         return parked
     busy = [0] * len(loop.pools)
@@ -446,6 +448,17 @@ def enabled_ops(loop: ControlledLoop) -> list[Op]:
             if busy[op.pool.number] > op.pool.workers:
                 continue
         found.append(op)
+    return found
+
+
+def without_successors(parked: list[Op]) -> list[Op]:
+    """Return ``parked`` without the ops that another one of the same source comes before."""
+    found, sources = [], set()
+    for op in parked:
+        if op.source not in sources:
+            found.append(op)
+        if op.source:
+            sources.add(op.source)
     return found
 
 
@@ -533,8 +546,8 @@ def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:
     if events:
         collect_files(loop, events)
     while loop.foreign:
-        kind, handle = loop.foreign.popleft()
-        park_handle(loop, handle, name=kind)
+        kind, source, handle = loop.foreign.popleft()
+        park_handle(loop, handle, name=kind, source=source)
     if loop.uncontrolled is not None:
         error, loop.uncontrolled = loop.uncontrolled, None
         raise UncontrolledError(f"{error}\n{describe_waits(loop)}") from None
@@ -557,9 +570,10 @@ def collect_files(loop: ControlledLoop, events: Any) -> None:
                 park_handle(loop, handle, name="io", fd=event[0].fd)
 
 
-def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: int = -1) -> None:
+def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: int = -1, source: int = 0) -> None:
     """Park a callback from outside; delivering it puts it in the ready queue.
 
+    source: the thread that it comes from; what it asks for arrives in the order in which it did.
     A file that is no longer ready when its turn comes is left alone: somebody else has read it.
     """
     turn = loop.turn
@@ -573,7 +587,11 @@ def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: 
     label = getattr(callback, "__qualname__", type(callback).__name__).replace(".<locals>", "")
     op = Op(loop, f"{name}:{label}", kind="arrival", deliver=deliver, target=handle)
     op.until = loop.now() + SLOW_ANSWER_S
+    op.source = source
+    before = next((other for other in reversed(loop.parked) if source and other.source == source), None)
     loop.park_op(op)
+    if before is not None:
+        op.rank = max(op.rank, before.rank)
 
 
 def still_ready(loop: ControlledLoop, fd: int) -> bool:

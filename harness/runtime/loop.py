@@ -28,6 +28,9 @@ from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
 from harness.runtime.waits import describe_waits
 
+# Signals come in the order in which they were sent, and so are one source, as a thread is.
+SIGNALS = -1
+
 # Turns without a pause after which a read of the clock counts as polling.
 POLLING_TURNS = 4096
 
@@ -120,7 +123,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._quiet_turn = 0
         self._read_turn = 0
         self.used_real_io = False
-        self.foreign: deque[tuple[str, asyncio.Handle]] = deque()
+        self.foreign: deque[tuple[str, int, asyncio.Handle]] = deque()  # what called, from which thread
         self.real_jobs: list[asyncio.Future[Any]] = []
         self.followed_at: float | None = None  # real time up to which virtual time followed; None: it does not
         self.uncontrolled: UncontrolledError | None = None
@@ -347,7 +350,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         nothing is left to choose. Returns False, having done nothing, when there is nothing that its clock could bring.
         """
         ready = self._ready  # type: ignore[attr-defined]
-        ready.extend(self.foreign)
+        ready.extend(handle for *_, handle in self.foreign)
         self.foreign.clear()
         for op in list(self.parked):
             arrivals.deliver_op(self, op)
@@ -393,17 +396,19 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         elif self.uncontrolled is None:
             self.uncontrolled = external.refuse(f"a callback from thread {threading.current_thread().name!r}")
         handle = asyncio.Handle(callback, args, self, context)
-        if self._outside and waits_for_a_thread(owner):
+        if self._outside and waits_for_a_thread(owner) and not any(op.source for op in self.parked):
             # A turn that waits for threads, and not by the loop, may count on what they did before it goes on.
+            while self.foreign:
+                self._ready.append(self.foreign.popleft()[-1])  # type: ignore[attr-defined]
             self._ready.append(handle)  # type: ignore[attr-defined]
             return handle
-        self.foreign.append(("thread", handle))
+        self.foreign.append(("thread", threading.get_ident(), handle))
         self._write_to_self()  # type: ignore[attr-defined]
         return handle
 
     def _add_callback_signalsafe(self, handle: asyncio.Handle) -> None:
         """Let the handler of a signal arrive as an op; the self-pipe brought it here."""
-        self.foreign.append(("signal", handle))
+        self.foreign.append(("signal", SIGNALS, handle))
 
     def collect(self, events: Any = None) -> bool:
         """Park what came from outside as ops; return whether anything did."""

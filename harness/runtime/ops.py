@@ -79,7 +79,7 @@ class Op:
     deliver: makes it arrive, called once. ripe: the first iteration at which it can arrive while the loop is
     busy. A callback from outside is queued at the end of the iteration that asked for it at the earliest, runs
     in the next one, and what it wakes runs in the one after that. pool: where a job is queued.
-    until: the virtual time from which on it is not held.
+    until: the virtual time from which on it is not held. source: ops of one source, but 0, arrive in their order.
     """
 
     __slots__ = (
@@ -95,6 +95,7 @@ class Op:
         "rank",
         "ripe",
         "site",
+        "source",
         "target",
         "until",
     )
@@ -120,6 +121,7 @@ class Op:
         self.rank = 0
         self.early = False
         self.until = math.inf
+        self.source = 0
         self.ripe = loop.iteration + _IN_TRANSIT[kind]
         self.pool: Pool | None = None
         self.site = caller_site(sys._getframe(2)) if loop.tracing else ""

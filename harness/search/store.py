@@ -166,11 +166,15 @@ class Stored:
         """Execute each stored schedule, and return the first that fails."""
         failure: Failure | None = None
         for entry in self.store.entries(key_of(self.target.setup)):
-            found, lost = _follow(trial, entry)
+            before = trial.found_after, trial.first_failing
+            found, execution, lost = _follow(trial, entry)
             if lost:
                 self.diverged.append((entry, lost))
             elif found is None:
                 self.fixed.append(entry)
+            elif execution.rung > self.target.rung:
+                # it still fails, and needs more than may be assumed here
+                trial.found_after, trial.first_failing = before
             elif failure is None:
                 failure, self.again = found, entry
         return failure
@@ -202,8 +206,8 @@ class Stored:
         return said + [f"DIVERGED: {entry.title}: {where} [{entry.file}]" for entry, where in self.diverged]
 
 
-def _follow(trial: Trial, entry: Entry) -> tuple[Failure | None, str]:
-    """Execute ``entry``, as recorded and else in words; return how it fails, and where it diverged."""
+def _follow(trial: Trial, entry: Entry) -> tuple[Failure | None, Execution, str]:
+    """Execute ``entry``, as recorded and else in words; return how it fails, the execution, and where it diverged."""
     schedule = entry.schedule
     replay = Replay(schedule)
     execution = trial.run(replay, discipline=schedule.discipline, rung=schedule.rung, beyond=True)
@@ -211,17 +215,17 @@ def _follow(trial: Trial, entry: Entry) -> tuple[Failure | None, str]:
     if not lost:
         plan = {decision.index: decision.value for decision in schedule.decisions}
         failure = Failure(plan, schedule.discipline, schedule.rung, minimal=entry.shrunk)
-        return (failure if execution.violations else None), ""
+        return (failure if execution.violations else None), execution, ""
     if not entry.text:
-        return None, lost
+        return None, execution, lost
     try:
         words: Readable = parse_readable(entry.text)
         recorded = Recorded(words)
         execution = trial.run(recorded, rung=schedule.rung, beyond=True)
         words.check()
     except UsageError:
-        return None, lost  # the words name what the program has no longer
-    return (Failure(recorded.plan, "ranks", schedule.rung) if execution.violations else None), ""
+        return None, execution, lost  # the words name what the program has no longer
+    return (Failure(recorded.plan, "ranks", schedule.rung) if execution.violations else None), execution, ""
 
 
 def _lost(replay: Replay, execution: Execution) -> str:

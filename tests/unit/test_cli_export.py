@@ -57,6 +57,15 @@ def test_words_and_a_scenario_become_a_script(harness, tmp_path):
     assert "BUG: done had completed and was executed again" in result.stdout
 
 
+def test_an_export_is_an_object_for_tools(harness, tmp_path):
+    """With the source, whether it was written or not; what does not show is written only by force."""
+    passes = ("export", "issue_9615", "hold nothing", "--storage", "remote", "--json")
+    assert harness(*passes).returncode == 2
+    shown = json.loads(harness("export", "issue_9615", "default order", "--storage", "remote", "--json").stdout)
+    assert (shown["fails_on_stock_loop"], shown["lines"], shown["file"]) == (True, 60, None)
+    assert shown["source"].startswith('"""microsoft/agent-framework #9615: ')
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -63,7 +63,7 @@ def gate_functions(order: Order, *, plain: bool) -> list[str]:
     """Await ``run``; whenever nothing else can happen, open the next gate."""
     task = asyncio.ensure_future(run)
     while not task.done():
-        for _ in range(100):  # loop iterations, not a time: all that is ready runs, on a slow machine too
+        for _ in range(1000):  # loop iterations, not a time: all that is ready runs, on a slow machine too
             await asyncio.sleep(0)
         if not task.done() and (closed := [gate for gate in gates.values() if not gate.is_set()]):
             closed[0].set()

@@ -8,13 +8,15 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.report.export.gates import CANCEL, Order, gate_functions
-from harness.report.export.source import Source, import_lines, names_in
+from harness.report.export.source import ExportError, Source, import_lines, names_in
 
 MAX_LINES = 60
 _WIDTH = 118
+OWN_NAMES = ("attempt", "executed", "finish", "gate", "gates", "reached", "Storage")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ def lay_out(draft: Draft, order: Order, *, script: bool = False) -> str:
 def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> str:
     source = draft.source
     kept = source.needed(draft.roots)
+    _check_names(source, kept)
     blocks = [source.plain(name, notes=draft.notes, docstrings=docstrings) for name in kept]
     uses_attempt = source.calls(kept, "attempt")
     known, dynamic = _gates_in("\n\n".join([*blocks, draft.storage]))
@@ -77,7 +80,7 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
     if script:
         ends = [f"async def main():\n{_indented(statements)}", 'if __name__ == "__main__":\n    asyncio.run(main())']
     else:
-        name = "run_and_resume" if "latest = " in statements else "run"
+        name = "run_and_resume" if "latest = " in statements else "main"
         inner = f"async def {name}():\n{_indented(statements)}\n\nasyncio.run({name}())"
         ends = [f"def {draft.test}():\n{_indented(inner)}"]
     parts = [*functions, *([draft.storage] if draft.storage else []), *blocks, *ends]
@@ -88,6 +91,14 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
     used = names_in(ast.parse(code))
     head = [_docstring(draft.title), import_lines(imports, used=used), "\n".join(variables)]
     return "\n\n".join(part for part in head if part) + "\n\n\n" + code + "\n"
+
+
+def _check_names(source: Source, kept: Sequence[str]) -> None:
+    """Raise ExportError when the program uses a name that the file needs for itself."""
+    used = {*kept, *(local for _, _, local in source.imports())}
+    for name in OWN_NAMES:
+        if name in used:
+            raise ExportError(f"the program calls something {name!r}, which is a name of the exported file: rename it")
 
 
 def _indented(text: str) -> str:

@@ -1,6 +1,7 @@
 """Cutting a program down to an exported file, and the order of its gates."""
 
 import ast
+from dataclasses import replace
 
 import pytest
 
@@ -141,7 +142,7 @@ def test_a_test_file_is_laid_out():
     assert ast.get_docstring(tree) == "issue 1: a promise holds."
     assert 'gates = {"work": asyncio.Event(), "call": asyncio.Event()}' in text
     assert 'await gates["call"].wait()' in text
-    assert text.endswith("    asyncio.run(run())\n")
+    assert text.endswith("    asyncio.run(main())\n")
     assert text.count("\n") <= MAX_LINES
 
 
@@ -158,6 +159,13 @@ def test_a_script_has_a_main():
     text = lay_out(draft(), draft().order, script=True)
     assert "pytest" not in text
     assert text.endswith('if __name__ == "__main__":\n    asyncio.run(main())\n')
+
+
+def test_names_of_the_file_are_not_taken_from_the_program():
+    """Neither would be what it was."""
+    text = PROGRAM.replace("LIMIT", "gates").replace('    await point(f"item {order}")\n', "")
+    with pytest.raises(ExportError, match="calls something 'gates'"):
+        lay_out(replace(draft(), source=Source(text)), Order(("call",)))
 
 
 @pytest.mark.slow

@@ -502,8 +502,9 @@ def test_a_turn_that_blocks_for_a_thread_finds_its_callback_in_the_queue():
         order = []
 
         def work():
-            time.sleep(0.01)
             loop.call_soon_threadsafe(order.append, "thread")
+            time.sleep(0.01)
+            loop.call_soon_threadsafe(order.append, "thread again")
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -513,7 +514,7 @@ def test_a_turn_that_blocks_for_a_thread_finds_its_callback_in_the_queue():
         await asyncio.sleep(0)
         return order
 
-    assert run(program).ending.value == ["before", "thread", "after"]
+    assert run(program).ending.value == ["before", "thread", "thread again", "after"]
 
 
 class HoldAll:
@@ -521,6 +522,37 @@ class HoldAll:
 
     def choose(self, point, /):
         return int(point.kind == "hold")
+
+
+@pytest.mark.parametrize(("discipline", "make"), [("ranks", Ranks), ("indices", Uniform)])
+def test_no_schedule_turns_the_callbacks_of_one_thread_or_signals_around(make, discipline):
+    """Stock asyncio queues them as they come: the second never overtakes the first."""
+
+    async def program():
+        loop = asyncio.get_running_loop()
+        order, over = [], asyncio.Event()
+
+        def work():
+            for number in range(3):
+                loop.call_soon_threadsafe(order.append, number)
+            loop.call_soon_threadsafe(over.set)
+
+        signals = []
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            loop.add_signal_handler(number, signals.append, number)
+        thread = threading.Thread(target=work)
+        thread.start()
+        time.sleep(0.005)
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR2)
+        await over.wait()
+        while len(signals) < 2:
+            await asyncio.sleep(0)
+        return order, signals
+
+    for seed in range(10):
+        ending = run(program, make(random.Random(seed)), discipline=discipline).ending
+        assert ending.value == ([0, 1, 2], [signal.SIGUSR1, signal.SIGUSR2]), ending
 
 
 @pytest.mark.parametrize(("timeout_s", "ending"), [(0.05, "raised"), (60, "returned")])

@@ -1,12 +1,15 @@
 """The failure store: small files, safe against other processes and against damage."""
 
+import asyncio
 import json
 import multiprocessing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.model.choice import Decision
+from harness.model.rung import Rung
 from harness.model.schedule import Schedule
 from harness.runtime.points import point
 from harness.search.portfolio import search
@@ -128,8 +131,6 @@ def target_of(*names, broken=True, before=()):
     """Return a target that breaks when its second point arrives first."""
 
     async def program():
-        import asyncio
-
         done = []
 
         async def step(name):
@@ -208,6 +209,27 @@ def test_an_interrupt_keeps_what_had_failed(store):
     result, _ = look(target, store)
     assert result.counterexample.found_by == "store"
     assert [entry.shrunk for entry in store.entries()] == [True]
+
+
+def test_what_needs_more_than_may_be_assumed_waits(store):
+    """Two sleeps against their deadlines, in a search that takes sleeps as exact."""
+
+    async def program():
+        done = []
+
+        async def step(delay):
+            await asyncio.sleep(delay)
+            done.append(delay)
+
+        await asyncio.gather(step(1.0), step(2.0))
+        assert done == [1.0, 2.0]
+
+    target = Target(name="program", program=program, setup={"test": "program"})
+    result, _ = look(target, store)
+    assert result.counterexample.rung is Rung.LATENCY
+    kept = store.entries()
+    result, stored = look(replace(target, rung=Rung.EXACT), store)
+    assert (result.verdict, stored.lines(), store.entries()) == ("none-found", [], kept)
 
 
 def test_a_finding_that_does_not_replay_is_not_kept(store):
