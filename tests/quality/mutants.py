@@ -17,34 +17,37 @@ WAIT = """    cancelled: asyncio.CancelledError | None = None
     if cancelled is not None:
         raise cancelled
 """
-DRAIN = """        for task in saves:
-            await _wait_through_cancellation(task)
+DRAIN = """            for task in _saves(self):
+                await _wait_through_cancellation(task)
 """
+# Without a drain, the sweep is over when only saves are left.
+OVER = ("if not pending and not saves:", "if not pending:")
+SPARED = "and not _belongs_to(self, task, saves)"
 # Name to pairs of what is replaced and by what.
 MUTANTS = {
     "no_shield": [("await asyncio.shield(asyncio.wait({task}))", "await task")],
-    "no_drain": [(WAIT, "    await asyncio.wait({task})\n"), (DRAIN, "")],
+    "no_drain": [(WAIT, "    await asyncio.wait({task})\n"), (DRAIN, ""), OVER],
     "swapped_lines": [
         (
             "        _saves(ctx).append(task)\n        await _wait_through_cancellation(task)\n",
             "        await _wait_through_cancellation(task)\n        _saves(ctx).append(task)\n",
         )
     ],
-    "nothing_spared": [("everything - spared", "everything")],
-    "only_saves_swept": [("everything - spared", "everything & spared")],
+    "nothing_spared": [(f" {SPARED}", "")],
+    "only_saves_swept": [(SPARED, "and _belongs_to(self, task, saves)")],
     "children_swept": [("task = ctx._workflow_task_parents.get(task)", "return False")],
-    "forgets_saves_in_flight": [("if not task.done()]", "if task.done()]")],
+    "forgets_saves_in_flight": [("saves[:] = [task for task in saves if not task.done()]", "saves.clear()")],
     "callback_not_shielded": [("else _shielded(self, save)", "else save")],
     "passes_cancellation_on": [
         ("            cancelled = error\n", "            cancelled = error\n            task.cancel()\n")
     ],
     "gives_up_when_cancelled": [
         (WAIT, "    await asyncio.shield(task)\n"),
-        (DRAIN, "        self._saves_left = saves\n"),
+        (DRAIN, ""),
+        OVER,
     ],
     "looks_too_late": [
-        ("        saves = _saves(self)\n", "        saves = []\n"),
-        ("        for task in saves:\n", "        for task in _saves(self):\n"),
+        ("            saves = _saves(self)\n", "            saves = []\n"),
     ],
 }
 
