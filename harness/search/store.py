@@ -39,7 +39,7 @@ class Entry:
     """One failing schedule.
 
     where: the test's id, or the scenario's file and name. text: the schedule in words; "" when it cannot be executed
-    in words. oracle, message: what was violated. shrunk: whether it is the smallest. file: where it is kept.
+    in words. oracle, message: what was violated, in one line. shrunk: whether it is the smallest. file: where it is.
     """
 
     where: str
@@ -101,6 +101,7 @@ class Store:
             handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".tmp")
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
+            os.chmod(temporary, 0o644)  # an artefact is read by others
             os.replace(temporary, file)
         except OSError as error:
             self._warn(f"a failing schedule was not kept in {self.folder}: {error.strerror}")
@@ -189,7 +190,7 @@ class Stored:
                 token=execution.schedule.token(),
                 text="" if found is None else found.text,
                 oracle=execution.violations[0].oracle,
-                message=execution.violations[0].message,
+                message=execution.violations[0].message.partition("\n")[0],
                 shrunk=found is not None,
             )
             # what is stored already is no news when the search was interrupted while it looked closer
