@@ -10,9 +10,6 @@ from agent_framework import step, workflow
 
 import harness
 
-# Where the sibling fails: at each of its await points.
-FAILURES = ("fails with its answer", "fails at once", "fails after another call")
-
 
 @step
 async def done(order: int) -> str:
@@ -22,15 +19,9 @@ async def done(order: int) -> str:
 
 @step
 async def flaky(order: int) -> str:
-    """Call a service that fails the first time: with its answer, or where the search has it fail instead."""
-    first = harness.attempt() == 0
-    failure = harness.shape("flaky", FAILURES) if first else ""
-    if failure == "fails at once":
-        raise RuntimeError("service unavailable")
+    """Call a service that fails the first time."""
     await harness.point("call")
-    if failure == "fails after another call":
-        await harness.point("call")
-    if first:
+    if harness.attempt() == 0:
         raise RuntimeError("service unavailable")
     return f"shipped order {order}"
 

@@ -106,7 +106,7 @@ def test_both_modes_count_the_same_schedules():
 @pytest.mark.parametrize("storage", ["memory", "file", "remote", "sqlite"])
 def test_shielded_save_is_proved_in_every_await_shape(storage):
     """All schedules of the rung latency, all await shapes, the sibling failing at each of its await points."""
-    proof = prove(target_of("issue_9615", storage, fix="shielded-save", shapes=True))
+    proof = prove(target_of("issue_9615_failures", storage, fix="shielded-save", shapes=True))
     assert proof.verdict == "proved", proof.reasons
     assert proof.space.shapes
     assert proof.unseen == ()
