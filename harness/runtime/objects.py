@@ -49,7 +49,13 @@ _CONSTANT_TYPES = (
 )
 _CONSTANT_MODULES = ("opentelemetry", "typing", "logging", "freezegun", "_thread", "threading", "_abc", "annotationlib")
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-_HEAP_TYPE = 1 << 9
+_IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
+_C_MEMBERS = (
+    types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+)
 # A bigger folder or database would cost more than the executions that it spares.
 MAX_READ = 1 << 20
 
@@ -86,7 +92,23 @@ def handler_of(value: Any) -> Handler:
 
 def _all_python(kind: type) -> bool:
     """Return whether no base of ``kind`` keeps state in C."""
-    return all(base.__flags__ & _HEAP_TYPE or base is object for base in kind.__mro__) and hasattr(kind, "__dict__")
+    return not any(map(_keeps_state_in_c, kind.__mro__)) and hasattr(kind, "__dict__")
+
+
+def _keeps_state_in_c(kind: type) -> bool:
+    """Return whether C code wrote ``kind`` and gave its instances more room than ``object`` has.
+
+    The flag of heap types does not tell: since 3.12 ``io.BytesIO`` has it too, and so has ``typing.Generic``, which
+    has no state.
+    """
+    if kind.__basicsize__ == object.__basicsize__:
+        return False
+    if not kind.__flags__ & _HEAP_TYPE or kind.__flags__ & _IMMUTABLE_TYPE:
+        return True
+    return any(
+        isinstance(member, _C_MEMBERS) and member.__objclass__ is kind and name not in ("__dict__", "__weakref__")
+        for name, member in vars(kind).items()
+    )
 
 
 def put_constant(walk: Walk, value: Any) -> None:

@@ -1,8 +1,12 @@
 """What is proved is proved, what is broken is never certified, and the counts stay small."""
 
 import asyncio
+import io
+import queue
+import types
 from dataclasses import replace
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import pytest
 from agent_framework import InMemoryCheckpointStorage
@@ -12,6 +16,7 @@ from harness import Rung
 from harness.adapters.loading import find_scenario
 from harness.adapters.targets import scenario_target
 from harness.runtime import fingerprint as fingerprints
+from harness.runtime import objects
 from harness.search import exhaustive
 from harness.search.prove import prove
 from harness.search.target import Target
@@ -301,9 +306,25 @@ def test_a_fingerprint_that_sees_too_little_is_found_out(monkeypatch):
     assert "went on differently" in proof.reasons[0]
 
 
+@pytest.mark.parametrize(
+    ("kind", "readable"),
+    [
+        (io.BytesIO, False),
+        (queue.SimpleQueue, False),
+        (type("OwnBuffer", (io.BytesIO,), {}), False),
+        (type("Own", (), {}), True),
+        (type("Slotted", (), {"__slots__": ("one",)}), True),
+        (types.new_class("Generic", (Generic[TypeVar("T")],)), True),
+        (asyncio.Event, True),
+    ],
+)
+def test_state_in_c_is_told_from_python(kind, readable):
+    """On every Python: since 3.12 classes of the standard library that are written in C look like Python's."""
+    assert (objects.handler_of(kind()) is objects.put_instance) == readable
+
+
 def test_what_the_walk_cannot_see_is_named():
     """An object of C whose state is hidden."""
-    import io
 
     async def program():
         buffer = io.BytesIO()

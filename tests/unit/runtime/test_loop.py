@@ -428,6 +428,7 @@ def test_debug_mode_does_not_keep_what_a_callback_raised():
             await asyncio.create_task(fail())
         except ValueError as caught:
             error = caught
-        return [type(referrer).__name__ for referrer in gc.get_referrers(error)]
+        return [isinstance(referrer, asyncio.Task) for referrer in gc.get_referrers(error)]
 
-    assert execute(program).ending.value == []
+    # Since 3.12 the finished task itself is still there, with stock asyncio as well.
+    assert execute(program).ending.value == asyncio.run(program())
