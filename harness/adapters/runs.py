@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt, set_attempt
@@ -54,6 +54,17 @@ class Run:
     events: list[Any] = field(default_factory=list)
     error: BaseException | None = None
     notes: dict[str, Any] = field(default_factory=dict)
+
+
+class AnyRun(Protocol):
+    """What this module needs to know of a run of any adapter."""
+
+    number: int
+    ending: str
+
+    @property
+    def name(self) -> str:
+        """The name of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +167,8 @@ class Runs:
         coro: Any = self._run(run)
         coro.__name__ = "run"
         task = loop.create_task(coro)
-        task.add_done_callback(lambda _: _finish(over))
-        fate.begin(self._strike(loop, run, fate, task=task, over=over))
+        task.add_done_callback(lambda _: finish(over))
+        fate.begin(strike(loop, run, fate, task=task, over=over, forget=self._forget))
         first = task.number + 1
         try:
             await over
@@ -190,38 +201,45 @@ class Runs:
         if kinds and leave is None and isinstance(loop, ControlledLoop):
             loop.memory[name] = max(loop.memory.get(name, 0), len(run.events))
 
-    def _strike(
-        self, loop: ControlledLoop, run: Run, fate: Fate, *, task: asyncio.Task[Any], over: asyncio.Future[None]
-    ) -> Callable[[], None]:
-        """Return what happens at the chosen moment."""
-        if fate.kind == "crashed":
 
-            def die() -> None:
-                if over.done():
-                    return  # it had ended, and its caller will know in this iteration
-                run.ending = "crashed"
-                note("run.ended", run, how="crashed", error=None, left=[])
-                if self._forget is not None:
-                    self._forget(loop)
-                crash(loop, over)
+def strike(
+    loop: ControlledLoop,
+    run: AnyRun,
+    fate: Fate,
+    *,
+    task: asyncio.Task[Any],
+    over: asyncio.Future[None],
+    forget: Callable[[ControlledLoop], None] | None = None,
+) -> Callable[[], None]:
+    """Return what happens to ``run`` at the chosen moment. over: ends its wait. forget: see ``Runs``."""
+    if fate.kind == "crashed":
 
-            return die
-        gap = 0
-        if fate.kind == "cancelled twice":
-            names = tuple(_GAPS)
-            gap = _GAPS[names[loop.choose("fault", names, subject=f"second cancel of run {run.number}")]]
+        def die() -> None:
+            if over.done():
+                return  # it had ended, and its caller will know in this iteration
+            run.ending = "crashed"
+            note("run.ended", run, how="crashed", error=None, left=[])
+            if forget is not None:
+                forget(loop)
+            crash(loop, over)
 
-        def cancel() -> None:
-            # As a callback, so that it arrives behind what is ready, where stock asyncio puts what comes from outside.
-            loop.call_soon(task.cancel)
-            note("run.cancelled", run)
-            if gap:
-                loop.countdowns.append(Countdown(gap, again))
+        return die
+    gap = 0
+    if fate.kind == "cancelled twice":
+        names = tuple(_GAPS)
+        gap = _GAPS[names[loop.choose("fault", names, subject=f"second cancel of run {run.number}")]]
 
-        def again() -> None:
-            loop.call_soon(task.cancel)
+    def cancel() -> None:
+        # As a callback, so that it arrives behind what is ready, where stock asyncio puts what comes from outside.
+        loop.call_soon(task.cancel)
+        note("run.cancelled", run)
+        if gap:
+            loop.countdowns.append(Countdown(gap, again))
 
-        return cancel
+    def again() -> None:
+        loop.call_soon(task.cancel)
+
+    return cancel
 
 
 async def quiet() -> None:
@@ -229,7 +247,7 @@ async def quiet() -> None:
     loop = asyncio.get_running_loop()
     if isinstance(loop, ControlledLoop):
         future: asyncio.Future[None] = loop.create_future()
-        op = Op(loop, "quiet", kind="point", deliver=lambda _: _finish(future), target=future)
+        op = Op(loop, "quiet", kind="point", deliver=lambda _: finish(future), target=future)
         op.rank = 9
         loop.parked.append(op)  # no choice: let in early, it would come before all is quiet
         await future
@@ -238,14 +256,15 @@ async def quiet() -> None:
         await asyncio.sleep(0.1)
 
 
-def note(kind: str, run: Run, **data: Any) -> None:
+def note(kind: str, run: AnyRun, **data: Any) -> None:
     """Append a fact about ``run`` to the journal."""
     loop = asyncio.get_running_loop()
     if isinstance(loop, ControlledLoop):
         loop.note(kind, run.name, run=run.number, **data)
 
 
-def _finish(over: asyncio.Future[None]) -> None:
+def finish(over: asyncio.Future[None]) -> None:
+    """Let the one who awaits ``over`` go on."""
     if not over.done():
         over.set_result(None)
 

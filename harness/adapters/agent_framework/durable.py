@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -17,9 +17,10 @@ from harness.adapters.agent_framework.endnotes import note_references, note_stor
 from harness.adapters.agent_framework.observe import forget_loop
 from harness.adapters.agent_framework.releases import can_close_streams, new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
+from harness.adapters.runs import finish, note, quiet, strike
 from harness.model.errors import UsageError
-from harness.runtime.attempt import attempt, set_attempt
-from harness.runtime.faults import Countdown, Fate, Moments, crash
+from harness.runtime.attempt import set_attempt
+from harness.runtime.faults import Fate, Moments
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.ops import Op
@@ -31,7 +32,6 @@ from harness.runtime.waits import live_tasks
 FAULTS = ("cancel", "crash", "storage", "stream", "close", "drop", "resume", "hang")
 _AT_MOMENTS = {"cancel": ("cancelled", "cancelled twice"), "crash": ("crashed",)}
 _AT_EVENTS = {"stream": ("closed", "dropped"), "close": ("closed",), "drop": ("dropped",)}
-_GAPS = {"1 moment later": 1, "2 moments later": 2, "4 moments later": 4, "8 moments later": 8}
 
 
 @dataclass(slots=True, eq=False)
@@ -152,16 +152,7 @@ class Durable:
 
     async def quiet(self) -> None:
         """Wait until everything else has nothing left to do."""
-        loop = asyncio.get_running_loop()
-        if isinstance(loop, ControlledLoop):
-            future: asyncio.Future[None] = loop.create_future()
-            op = Op(loop, "quiet", kind="point", deliver=lambda _: _finish(future), target=future)
-            op.rank = 9
-            loop.parked.append(op)  # no choice: let in early, it would come before all is quiet
-            await future
-            loop.note("quiet", "", run=attempt())
-        else:
-            await asyncio.sleep(0.1)
+        await quiet()
 
     async def finish(self) -> None:
         """Note what the oracles asked for when the program is over; in default order, so that nothing is searched."""
@@ -210,7 +201,7 @@ class Durable:
         set_attempt(run.number)
         if not any(run.instance is known for known in self._instances):
             self._instances.append(run.instance)
-        _note(
+        note(
             "run.started",
             run,
             checkpoint=run.checkpoint,
@@ -242,10 +233,10 @@ class Durable:
         coro: Any = self._consume(run, start, stream=stream)
         coro.__name__ = "run"
         task = loop.create_task(coro)
-        task.add_done_callback(lambda _: _finish(over))
+        task.add_done_callback(lambda _: finish(over))
         owned = owners.begin(loop, run.number, root=task.number, own=True)
         self._tasks.append(task)
-        fate.begin(_strike(loop, run, fate, task=task, over=over))
+        fate.begin(strike(loop, run, fate, task=task, over=over, forget=forget_loop))
         try:
             await over
         finally:
@@ -277,7 +268,7 @@ class Durable:
                 run.outputs = list(result.get_outputs())
                 run.requests = [event.request_id for event in result.get_request_info_events()]
                 for request in run.requests:
-                    _note("run.request", run, request=request)
+                    note("run.request", run, request=request)
         except Exception as error:
             run.error = error
             run.ending = "failed"
@@ -289,12 +280,12 @@ class Durable:
         stream = run.instance.run(stream=True, checkpoint_storage=self.storage, **start)
         async for event in stream:
             run.events.append(event)
-            _note("run.event", run, type=event.type)
+            note("run.event", run, type=event.type)
             if event.type == "output":
                 run.outputs.append(event.data)
             if event.type == "request_info":
                 run.requests.append(event.request_id)
-                _note("run.request", run, request=event.request_id)
+                note("run.request", run, request=event.request_id)
             if leave is not None and len(run.events) == leave[1]:
                 run.ending = leave[0]
                 break
@@ -324,54 +315,10 @@ def build(workflow: Any) -> Any:
     raise UsageError(f"{workflow!r} is not a workflow: decorate an async function with @workflow, or pass a builder")
 
 
-def _strike(
-    loop: ControlledLoop, run: Run, fate: Fate, *, task: asyncio.Task[Any], over: asyncio.Future[None]
-) -> Callable[[], None]:
-    """Return what happens at the chosen moment."""
-    if fate.kind == "crashed":
-
-        def die() -> None:
-            if over.done():
-                return  # it had ended, and its caller will know in this iteration
-            run.ending = "crashed"
-            _note("run.ended", run, how="crashed", error=None, left=[])
-            forget_loop(loop)
-            crash(loop, over)
-
-        return die
-    gap = 0
-    if fate.kind == "cancelled twice":
-        names = tuple(_GAPS)
-        gap = _GAPS[names[loop.choose("fault", names, subject=f"second cancel of run {run.number}")]]
-
-    def cancel() -> None:
-        # As a callback, so that it arrives behind what is ready, where stock asyncio puts what comes from outside.
-        loop.call_soon(task.cancel)
-        _note("run.cancelled", run)
-        if gap:
-            loop.countdowns.append(Countdown(gap, again))
-
-    def again() -> None:
-        loop.call_soon(task.cancel)
-
-    return cancel
-
-
-def _finish(over: asyncio.Future[None]) -> None:
-    if not over.done():
-        over.set_result(None)
-
-
 def _note_end(loop: ControlledLoop, run: Run, owned: owners.Ownership) -> None:
     """Note how a run ended, and which of its tasks are still alive."""
     owned.last = len(loop.births)
     left = [path_of(loop, task) for task in live_tasks(loop) if owners.owner_of(loop, task) == run.number]
     error = None if run.error is None else repr(run.error)
     values = [repr(output) for output in run.outputs]
-    _note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), values=values, left=left)
-
-
-def _note(kind: str, run: Run, **data: Any) -> None:
-    loop = asyncio.get_running_loop()
-    if isinstance(loop, ControlledLoop):
-        loop.note(kind, run.name, run=run.number, **data)
+    note("run.ended", run, how=run.ending, error=error, outputs=repr(run.outputs), values=values, left=left)

@@ -13,20 +13,16 @@ from typing import Any
 from agent_framework import InMemoryCheckpointStorage
 
 from harness.adapters.agent_framework.contents import digest, summary
+from harness.adapters.saves import SAVE_FAULTS, StorageFault
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
-SAVE_FAULTS = ("none", "raises before commit", "raises after commit")
 # Not part of "storage": a save that hangs lets nothing end but by a cancellation.
 HANGING = "never finishes"
 METHODS = ("save", "load", "list_checkpoints", "delete", "get_latest", "list_checkpoint_ids")
-
-
-class StorageFault(RuntimeError):
-    """The failure of a save that the search injected."""
 
 
 class ControlledStorage:
