@@ -109,7 +109,7 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--shapes/--no-shapes", default=None, help="Also choose how saves wait. Default: as the scenario says.")
 @click.option(
     "--faults",
-    help="What may happen to a run: cancel,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
+    help="What may happen: cancel,timeout,crash,storage,stream,close,drop,resume,hang. Default: the scenario's.",
 )
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)

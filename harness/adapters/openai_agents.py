@@ -17,7 +17,8 @@ from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner,
 from agents.memory import SQLiteSession
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 
-from harness.adapters.runs import Leave, Run, Runs, note
+from harness.adapters.endings import Leave, note
+from harness.adapters.runs import Run, Runs
 from harness.adapters.saves import Saves, choose_shape
 from harness.model.errors import UsageError
 from harness.model.registry import unknown

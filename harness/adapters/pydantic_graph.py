@@ -17,7 +17,8 @@ from typing import Any
 from pydantic_graph import BaseNode, End
 from pydantic_graph.persistence.in_mem import FullStatePersistence
 
-from harness.adapters.runs import Leave, Run, Runs, note
+from harness.adapters.endings import Leave, note
+from harness.adapters.runs import Run, Runs
 from harness.model.errors import UsageError
 from harness.model.registry import unknown
 from harness.runtime.attempt import attempt

@@ -60,6 +60,17 @@ print(bad)
 """
 
 
+def test_a_timeout_is_exported():
+    """As the block of asyncio that it stands for."""
+    scenario = find_scenario("cancel_in_save", folder=SCENARIOS)
+    target = scenario_target(scenario, "remote", shapes=False, faults=("timeout",))
+    found = search(target, phases=make_phases(rung=target.rung), budget=20).counterexample
+    text, tried = exported(Given(scenario, target, found.execution.schedule, found.text), script=False)
+    assert tried.fails, tried.detail
+    assert "async with asyncio.timeout(None) as deadline:" in text
+    assert "with pytest.raises(TimeoutError):" in text
+
+
 @functools.cache
 def export_of(name, storage, shapes, script=False):
     """Search one scenario, export what is found, and return the text; its trial on the stock loop is part of it."""

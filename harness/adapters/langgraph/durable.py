@@ -14,8 +14,9 @@ import langgraph.graph  # noqa: F401  (loaded before a search freezes what it fi
 from langgraph.checkpoint.base import id as checkpoint_ids
 from langgraph.types import Command
 
+from harness.adapters.endings import Leave, note
 from harness.adapters.langgraph.saver import SaverControl
-from harness.adapters.runs import Leave, Run, Runs, note, quiet
+from harness.adapters.runs import Run, Runs, quiet
 from harness.adapters.saves import Saves, choose_shape
 from harness.model.errors import UsageError
 from harness.runtime.loop import ControlledLoop

@@ -1,6 +1,7 @@
 """Endings and resumes of runs, each as a choice of the search."""
 
 import asyncio
+import functools
 
 import pytest
 from agent_framework import RunContext, step, workflow
@@ -11,6 +12,7 @@ from harness.adapters.targets import scenario_target
 from harness.model.errors import UsageError
 from harness.model.scenario import Scenario
 from harness.search.portfolio import search
+from harness.search.readable import parse_readable
 from harness.search.recording import Planned
 from harness.search.target import Target
 
@@ -73,7 +75,7 @@ async def run_and_resume(durable):
     assert not resumed.error
 
 
-@pytest.mark.parametrize(("fault", "how"), [("cancel", "cancelled"), ("crash", "crashed")])
+@pytest.mark.parametrize(("fault", "how"), [("cancel", "cancelled"), ("crash", "crashed"), ("timeout", "timed out")])
 def test_a_run_ends_at_every_moment_and_resumes(fault, how):
     """Each await point is tried; whatever happens, the resume ends with the outputs."""
     moments = set()
@@ -96,6 +98,48 @@ def test_no_finally_runs_in_a_crash():
     assert 1 in seen["cancel"]
     # a run that had begun its step and was cancelled always cleans up; one that crashed in it never does
     assert 0 in seen["crash"]
+
+
+@workflow
+async def stubborn(order: int) -> int:
+    """Make something of a cancellation."""
+    try:
+        await harness.point("one")
+    except asyncio.CancelledError:
+        return -order
+    return order
+
+
+def test_a_timeout_is_that_of_asyncio():
+    """The caller has a TimeoutError only where the cancellation comes out of the run, and goes on itself."""
+    seen = {}
+
+    async def program(durable, *, of):
+        run = await durable.run(of, 7)
+        caller = asyncio.current_task()
+        seen[run.ending, repr(run.error), run.outputs == [7]] = caller.cancelling()
+
+    for runs in (functools.partial(program, of=made) for made in (flow, stubborn)):
+        for option, execution in executions(target_of(runs, faults=["timeout"])):
+            assert option.startswith("run 0: timed out at moment")
+            struck = [event.kind for event in execution.journal if event.kind == "run.timeout"]
+            assert struck or ended(execution) == "returned"
+    assert seen == {("timed out", "TimeoutError()", False): 0, ("returned", "None", True): 0}
+
+
+def test_a_timeout_and_a_completion_come_together():
+    """The answer is in and the time is up in one iteration: the run loses, as it does in asyncio."""
+
+    async def program(durable):
+        await durable.run(flow, 7)
+
+    schedule = parse_readable("run 0 timed out at moment 3; let in one early")
+    with target_of(program, faults=["timeout"]).open() as runner:
+        execution = runner.run(schedule, tracing=True)
+    at = {turn.what: turn.number for turn in execution.trace}
+    assert at["deliver run/flow/one"] == at["call Timeout._on_timeout"] < at["is cancelled"]
+    assert ended(execution) == "timed out"
+    assert "step.completed first" not in at
 
 
 def test_a_consumer_closes_or_drops_the_stream():

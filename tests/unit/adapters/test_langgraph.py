@@ -144,7 +144,9 @@ def test_a_put_passes_separate_control_points_and_says_what_it_covers():
 
 
 @pytest.mark.parametrize("storage", PLUGIN.storages())
-@pytest.mark.parametrize(("durability", "fault"), [("async", "cancel"), ("async", "crash"), ("exit", "crash")])
+@pytest.mark.parametrize(
+    ("durability", "fault"), [("async", "cancel"), ("async", "timeout"), ("exit", "crash"), ("async", "crash")]
+)
 def test_a_run_ends_at_every_moment_and_resumes(storage, durability, fault):
     """Whatever happens to it, the resume ends with the outputs, and nothing that was promised is executed again."""
 

@@ -84,7 +84,7 @@ def _decided(execution: Execution) -> tuple[str, dict[str, str]]:
         elif decision.kind == "order":
             raise ExportError("the order in which a set of tasks iterates cannot be chosen on the stock loop")
         elif decision.kind == "fault":
-            if not option.startswith(("cancelled at", "raises ")):
+            if not option.startswith(("cancelled at", "timed out at", "raises ")):
                 raise ExportError(f"the fault {subject} {option!r} has no plain form")
             faults[subject] = option
         elif decision.kind == "program":
@@ -107,7 +107,7 @@ def _order(
             break  # the step began again: what comes later decides nothing
         if turn.what.startswith("deliver "):
             delivered.append(turn.what.removeprefix("deliver "))
-        elif turn.what.startswith("run.cancelled"):
+        elif turn.what.startswith(("run.cancelled", "run.timeout")):
             delivered.append(CANCEL)
     return order_of(_reached(gates, execution, violation), delivered)
 

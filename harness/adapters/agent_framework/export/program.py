@@ -122,8 +122,13 @@ class Program:
         last = all(event.run <= self._count for event in self.execution.journal if event.kind == "run.started")
         number, self._count = self._count, self._count + 1
         how = str(ended.get("how"))
-        if how == "cancelled":
-            gate = f'asyncio.ensure_future(gate("{CANCEL}"))'
+        gate = f'asyncio.ensure_future(gate("{CANCEL}"))'
+        if how == "timed out":
+            within = ["async def in_time():", "    async with asyncio.timeout(None) as deadline:"]
+            within.append(f"        {gate}.add_done_callback(lambda _: deadline.reschedule(0))")
+            self._add([*within, f"        return await {call}"])
+            self._fails(number, "in_time()", "TimeoutError", "")
+        elif how == "cancelled":
             self._add([f"run = asyncio.ensure_future({call})", f"{gate}.add_done_callback(lambda _: run.cancel())"])
             self._fails(number, "run", "asyncio.CancelledError", "")
         elif how == "failed":
