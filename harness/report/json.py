@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from harness.model.explanation import Deciding
 from harness.model.rung import Rung
-from harness.search.result import Counterexample, Deciding, SearchResult
+from harness.search.result import Counterexample, SearchResult
 
 
 def result_object(
@@ -51,8 +52,10 @@ def text_of(found: Counterexample) -> str:
     return found.text or schedule_text(found.execution.schedule.decisions)
 
 
-def _pair(deciding: Deciding) -> list[str]:
-    return [deciding.first.name, deciding.second.name]
+def _pair(deciding: Deciding) -> list[str] | None:
+    if len(deciding.orderings) > 1:
+        return None
+    return [deciding.orderings[0].first.name, deciding.orderings[0].second.name]
 
 
 def schedule_text(decisions: tuple[Any, ...]) -> str:

@@ -63,18 +63,21 @@ def failure_report(found: Counterexample, *, title: str, replay: str, without: M
 
 
 def deciding_lines(found: Counterexample) -> list[str]:
-    """Return the deciding ordering, both ways, or the statement that there is none."""
-    if not found.explained:
+    """Return the deciding orderings, both ways, or the statement that there are none."""
+    if found.explanation is None:
         return []
-    pair = found.deciding
-    if pair is None:
+    deciding = found.deciding
+    if deciding is None:
         return ["  decides: no single ordering of two events separates failing from passing executions"]
-    first, second = (f"{moment.name}{_at(moment.where)}" for moment in (pair.first, pair.second))
-    return [
-        f"  decides: fails when  {first}",
-        f"              before  {second}   ({pair.failing} of {pair.failing} executions)",
-        f"           passes the other way round ({pair.passing} of {pair.passing})",
-    ]
+    lines: list[str] = []
+    for ordering in deciding.orderings:
+        first, second = (f"{moment.name}{_at(moment.where)}" for moment in (ordering.first, ordering.second))
+        lines += [
+            f"  {'           and' if lines else 'decides: fails when'}  {first}",
+            f"              before  {second}",
+        ]
+    lines[-1] += f"   ({deciding.failing} of {deciding.failing} executions)"
+    return [*lines, f"           passes the other way round ({deciding.passing} of {deciding.passing})"]
 
 
 def _at(where: str) -> str:

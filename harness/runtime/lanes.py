@@ -21,7 +21,7 @@ from harness.runtime import turns
 from harness.runtime.clock import real_time
 from harness.runtime.identity import lane_path, path_of
 from harness.runtime.ops import Op, caller_site, place_of
-from harness.runtime.waits import current_line
+from harness.runtime.waits import current_line, raised_line
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -214,6 +214,7 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
             what = "is cancelled"
         elif (error := task._exception) is not None:
             what = f"raises {type(error).__name__}"
+            where = raised_line(error) or before
         else:
             what = "returns"
     loop.enter(loop.entry(lane, what, where, number=number, now_s=now_s), mark)

@@ -175,7 +175,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Append a fact to the journal."""
         self.journal.append(Event(self.turn, self.now(), kind, run, subject, data))
         if self.tracing:
-            self.record(f"run {run}", f"{kind} {subject}")
+            self.record(f"run {run}", f"{kind} {subject}", caller_site(sys._getframe(1)))
 
     def next_op_number(self) -> int:
         """Return a number that grows with the age of ops."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from harness.runtime.identity import path_of
@@ -53,6 +54,15 @@ def current_line(task: Any) -> str:
         if not is_plumbing(frame.f_globals.get("__name__", "")):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
     return ""
+
+
+def raised_line(error: BaseException) -> str:
+    """Return ``file:line`` of the innermost frame of a traceback that is not asyncio's or ours, or ""."""
+    found = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if not is_plumbing(frame.f_globals.get("__name__", "")):
+            found = f"{frame.f_code.co_filename}:{line}"
+    return found
 
 
 def waits_for(loop: ControlledLoop, task: Any) -> str:

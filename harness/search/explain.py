@@ -1,207 +1,255 @@
-"""Explanations: the one ordering that separates failing executions from passing ones.
+"""Explanations: the ordering that decides, and the nearest execution in which the promise holds.
 
-Owns the choice of that pair and the executions that support it; must not know how it is shown.
+Owns the choice of both and their verification; must not know how they are shown.
 """
 
 from __future__ import annotations
 
+import inspect
 import random
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice, takewhile
 
-from harness.model.outcome import Execution, Turn
+from harness.model.explanation import Deciding, Explanation, Moment, Ordering, Timeline
+from harness.model.outcome import Violation
 from harness.model.rung import Rung
-from harness.model.schedule import Discipline
-from harness.schedulers.ranks import Ranks
-from harness.search.recording import Planned, Recorded
-from harness.search.result import Counterexample, Deciding, Moment
+from harness.model.schedule import Schedule
+from harness.search.events import MERE, in_words, ordinal, weight_of
+from harness.search.evidence import Evidence
+from harness.search.readable import DEFAULT, in_readable_form, parse_readable
+from harness.search.recording import Labelled
+from harness.search.result import Counterexample
+from harness.search.separate import Pair, Sample, separations
 from harness.search.target import Runner, Target
+from harness.search.timeline import mark, timeline_of
+from harness.search.witness import unwitnessed, witnessed
 
-SAMPLES = 60
-# Executions with fresh seeds that a pair must separate too before it is believed.
-HELD_OUT = 20
-MAX_EVENTS = 160
-
-# What a reader would name first: a failure and the commit of a save, rather than the turns between them.
-_WEIGHTS = (
-    ("raises", 0),
-    ("save.committed", 0),
-    ("run.cancelled", 0),
-    ("run.timeout", 0),
-    ("step.failed", 2),
-    ("step.completed", 2),
-    ("save.acknowledged", 3),
-    ("save.snapshot", 4),
-    ("deliver", 4),
-    ("save.called", 5),
-    ("step.invoked", 6),
-    ("save.", 7),
-    ("effect", 4),
-    ("is cancelled", 8),
-    ("held", 9),
-    ("returns", 9),
-    ("run.", 9),
-)
+# Executions around the schedule, and with random ranks: with any shapes and faults, and with its own.
+AROUND = 44
+DRAWN = 16
+# A separation is believed when so many more executions agree: drawn with other seeds, and aimed at each half.
+HELD_OUT = 10
+AIMED = 6
+# Candidates that were refuted before it is said that nothing separates.
+ROUNDS = 8
+# What should hold where no oracle says so.
+_PROMISES = {
+    "assertion": "the program returns",
+    "progress": "with everything delivered, the program ends",
+    "controlled": "the program stays under control of the loop",
+    "determinism": "two executions of one schedule are the same",
+}
+# A hundred executions of these would keep the user waiting.
+_ENDLESS = {"stalled": "each execution blocks for seconds", "turn-limit": "each execution takes all turns"}
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One execution: whether it failed, and at which position each event came first."""
-
-    fails: bool
-    positions: Mapping[str, int]
-    places: Mapping[str, str]
+def explain_counterexample(target: Target, found: Counterexample, *, title: str = "") -> Counterexample:
+    """Return ``found`` with its explanation."""
+    return replace(found, explanation=explanation_of(target, found, title=title or target.name))
 
 
-def explain(
-    runner: Runner, plan: Mapping[int, int], *, discipline: Discipline, rung: Rung, oracle: str
-) -> Deciding | None:
-    """Return the pair of events whose order decides whether ``oracle`` is violated, or None.
+def explanation_of(target: Target, found: Counterexample, *, title: str) -> Explanation:
+    """Return why ``found`` fails. title: the scenario and the storage, or the test."""
+    execution, violation = found.execution, found.violation
+    reason = _ENDLESS.get(execution.ending.kind, "")
+    if not found.replays:
+        reason = "it went another way when it was executed again"
+    explanation = Explanation(
+        title=title,
+        setup=target.setup,
+        violation=violation,
+        promise=promise_of(target, violation),
+        failing=timeline_of(execution, unwitnessed(execution), text=found.text, oracle=violation.oracle),
+        found_after=found.found_after,
+        found_by=found.found_by,
+        difference=found.difference,
+        sleeps=tuple(dict.fromkeys(name for pair in execution.inversions for name in pair)),
+        without=target.without,
+        minimal=found.minimal,
+        unexplained=reason,
+    )
+    if reason:
+        return explanation
+    with target.open() as runner:
+        return _explained(runner, explanation)
 
-    plan: a failing schedule. The pair separates every sampled execution, and held-out ones of other seeds.
-    """
-    samples = list(_distinct(_around(runner, plan, discipline=discipline, rung=rung, oracle=oracle)))
-    failing = [sample for sample in samples if sample.fails]
-    passing = [sample for sample in samples if not sample.fails]
-    if not failing or not passing:
-        return None
-    held_out = list(_distinct(_random(runner, discipline=discipline, rung=rung, oracle=oracle, seed=1, count=HELD_OUT)))
-    for first, second in _separating(failing, passing):
-        if all(_supports(sample, first, second) for sample in held_out):
-            places = {**passing[0].places, **failing[0].places}
+
+def promise_of(target: Target, violation: Violation) -> str:
+    """Return what should hold, as a sentence."""
+    for judge in target.judges:
+        if getattr(judge, "__module__", "").rpartition(".")[2] == violation.oracle.replace("-", "_"):
+            return (inspect.getdoc(judge) or "").partition("\n")[0].removeprefix("Judge: ").rstrip(".")
+    return _PROMISES.get(violation.oracle, "")
+
+
+def _explained(runner: Runner, explanation: Explanation) -> Explanation:
+    """Return ``explanation`` with what decides and with the nearest passing execution."""
+    schedule, oracle = explanation.schedule, explanation.violation.oracle
+    failing = witnessed_timeline(runner, schedule, oracle=oracle)
+    evidence = Evidence(runner, schedule, oracle=oracle)
+    _look_around(evidence)
+    nearest = _nearest(evidence.samples)
+    passing = None if nearest is None else witnessed_timeline(runner, nearest.schedule, oracle=oracle)
+    timelines = [failing] if passing is None else [failing, passing]
+    deciding = None if passing is None else _decide(evidence, timelines)
+    pairs = [] if deciding is None else [(item.first.name, item.second.name) for item in deciding.orderings]
+    return replace(
+        explanation,
+        failing=mark(failing, pairs),
+        passing=None if passing is None else mark(passing, pairs),
+        deciding=deciding,
+        changes=() if passing is None else _changes(failing.text, passing.text),
+        executions=evidence.executions + len(timelines),
+    )
+
+
+def witnessed_timeline(runner: Runner, schedule: Schedule, *, oracle: str) -> Timeline:
+    """Execute a schedule and return all of it."""
+    labels = Labelled({decision.index: decision.value for decision in schedule.decisions})
+    execution, witness = witnessed(runner, labels, discipline=schedule.discipline, rung=schedule.rung)
+    text = in_readable_form(execution.schedule.decisions, labels.names)
+    return timeline_of(execution, witness, text=text, oracle=oracle)
+
+
+def _look_around(evidence: Evidence) -> None:
+    """Execute the schedule, the default one, each with single changes, and random ones."""
+    for base in (evidence.plan, {}):
+        planned = evidence.execute(base)
+        changes = [point for point in planned.seen if point.kind not in ("shape", "order", "program")]
+        changes.sort(key=lambda point: (not point.interesting, point.index))
+        for point in changes[: AROUND // 2]:
+            evidence.execute({**base, point.index: 0 if point.index in base else 1})
+    for index in evidence.plan:
+        evidence.execute({other: value for other, value in evidence.plan.items() if other != index})
+    source = random.Random("explain 0")
+    for alike in (False, True):
+        for _ in range(DRAWN):
+            evidence.draw(source, alike=alike)
+
+
+def _decide(evidence: Evidence, timelines: Sequence[Timeline]) -> Deciding | None:
+    """Return the smallest separation that more executions support, made after it was chosen."""
+    source = random.Random("explain 1")
+    for _ in range(ROUNDS):
+        chosen = _smallest(evidence.samples)
+        if chosen is None:
+            return None
+        pairs, alike = chosen
+        aimed = _verify(evidence, timelines, pairs, source, alike=alike)
+        samples = [sample for sample in evidence.samples if sample.alike or not alike]
+        if all(sample.agrees(pairs) for sample in samples):
             return Deciding(
-                Moment(in_words(first), places.get(first, "")),
-                Moment(in_words(second), places.get(second, _place(samples, second))),
-                len(failing) + sum(sample.fails for sample in held_out),
-                len(passing) + sum(not sample.fails for sample in held_out),
+                tuple(Ordering(*(Moment(in_words(name), _place(samples, name)) for name in pair)) for pair in pairs),
+                failing=sum(sample.fails for sample in samples),
+                passing=sum(not sample.fails for sample in samples),
+                aimed=aimed,
+                alike=alike,
             )
     return None
 
 
-def explain_counterexample(target: Target, found: Counterexample) -> Counterexample:
-    """Return ``found`` with its deciding ordering, where there is one."""
-    if found.execution.ending.kind in ("stalled", "turn-limit"):
-        return found  # a hundred executions of this would keep the user waiting
-    schedule = found.execution.schedule
-    plan = {decision.index: decision.value for decision in schedule.decisions}
-    with target.open() as runner:
-        pair = explain(runner, plan, discipline=schedule.discipline, rung=schedule.rung, oracle=found.violation.oracle)
-    return replace(found, deciding=pair, explained=True)
+def _smallest(samples: Sequence[Sample]) -> tuple[tuple[Pair, ...], bool] | None:
+    """Return the smallest separation, and whether it is one of executions that are alike only.
 
-
-def _place(samples: list[Sample], name: str) -> str:
-    return next((sample.places[name] for sample in samples if name in sample.places), "")
-
-
-def _separating(failing: list[Sample], passing: list[Sample]) -> list[tuple[str, str]]:
-    """Return the pairs that separate all samples, the most telling first."""
-    names = [name for name in failing[0].positions if _weight(name) < 9]
-    names = sorted(names, key=lambda name: (_weight(name), failing[0].positions[name]))[:MAX_EVENTS]
-    others = list(dict.fromkeys([*names, *(name for sample in passing for name in sample.positions)]))
-    others = sorted((name for name in others if _weight(name) < 9), key=_weight)[:MAX_EVENTS]
-    samples = [*failing, *passing]
-    pairs = [
-        (first, second)
-        for first in names
-        for second in others
-        if first != second and all(_supports(sample, first, second) for sample in samples)
+    Of equally small ones, that of telling events goes before that of mere turns, and then what holds of all executions.
+    """
+    found = [
+        (len(pairs), any(weight_of(name) >= MERE for pair in pairs for name in pair), alike, pairs)
+        for alike in (False, True)
+        for pairs in islice(separations([sample for sample in samples if sample.alike or not alike]), 1)
     ]
-    # Of equally telling pairs the one whose first event comes earliest: the cause rather than what it led to.
-    return sorted(pairs, key=lambda pair: (_weight(pair[0]) + _weight(pair[1]), failing[0].positions[pair[0]], pair))
+    if not found:
+        return None
+    _, _, alike, pairs = min(found, key=lambda item: item[:3])
+    return pairs, alike
 
 
-def _supports(sample: Sample, first: str, second: str) -> bool:
-    """Return whether ``sample`` fails exactly because ``first`` came before ``second``."""
-    never = len(sample.positions) + 1
-    one, other = sample.positions.get(first, never), sample.positions.get(second, never)
-    return one < other if sample.fails else other < one
+def _verify(
+    evidence: Evidence, timelines: Sequence[Timeline], pairs: Sequence[Pair], source: random.Random, *, alike: bool
+) -> int:
+    """Execute other seeds, and schedules that keep to ``pairs`` or reverse one; return how many of these did so."""
+    for _ in range(HELD_OUT):
+        evidence.draw(source, alike=alike)
+    aims = [[(second, first) for first, second in pairs], *([pair] for pair in pairs)]
+    hit = 0
+    for held in aims:
+        clauses = [_hold(timelines, what, until=until) for what, until in held]
+        text = "; ".join(clause for clause in clauses if clause)
+        for _ in range(AIMED if text else 0):
+            sample = evidence.draw(source, alike=alike, holds=parse_readable(text))
+            hit += all(
+                sample.positions.get(until, 1 << 30) <= sample.positions.get(what, 1 << 30) for what, until in held
+            )
+    return hit
 
 
-def _weight(name: str) -> int:
-    return next((weight for mark, weight in _WEIGHTS if mark in name), 8)
+def _hold(timelines: Sequence[Timeline], name: str, *, until: str) -> str:
+    """Return the clause that holds what leads to the event ``name``, or "" where nothing does that can be held."""
+    for timeline in timelines:
+        row = next((index for index, row in enumerate(timeline.rows) if row.name == in_words(name)), -1)
+        held = _held_by(timeline, row) if row >= 0 else ""
+        if held:
+            return f"hold {held} until {in_words(until)}"
+    return ""
 
 
-def _around(
-    runner: Runner, plan: Mapping[int, int], *, discipline: Discipline, rung: Rung, oracle: str
-) -> Iterator[Sample]:
-    """Yield the failing schedule, the default one, each with single changes, and random ones."""
-    left = SAMPLES
-    for base in (dict(plan), {}):
-        recorder = Planned(base)
-        yield _sample(runner.run(recorder, tracing=True, discipline=discipline, rung=rung), oracle)
-        changes = [point for point in recorder.seen if point.kind not in ("shape", "order")]
-        changes.sort(key=lambda point: (not point.interesting, point.index))
-        for point in changes[: left // 4]:
-            changed = dict(base)
-            changed[point.index] = 0 if point.index in base else 1
-            execution = runner.run(Planned(changed), tracing=True, discipline=discipline, rung=rung)
-            yield _sample(execution, oracle)
-    for index, _ in plan.items():
-        fewer = {position: value for position, value in plan.items() if position != index}
-        yield _sample(runner.run(Planned(fewer), tracing=True, discipline=discipline, rung=rung), oracle)
-    yield from _random(runner, discipline=discipline, rung=rung, oracle=oracle, seed=0, count=left // 2)
+def _held_by(timeline: Timeline, index: int) -> str:
+    """Return the op, or in relaxed schedules the turn, without which row ``index`` would not have come."""
+    causes = {item.woken: item.cause for item in timeline.wake_ups}
+    rows = timeline.rows
+    while index >= 0 and rows[index].kind == "fact":
+        index -= 1  # a fact stands behind the turn in which it was noted
+    relaxed = timeline.schedule.rung is Rung.RELAXED
+    while index >= 0:
+        row = rows[index]
+        if row.op >= 0:
+            name = timeline.ops[row.op].name
+            same = [op.name for op in timeline.ops[: row.op + 1]].count(name)
+            return name if same == 1 else f"{name} ({ordinal(same)})"
+        if relaxed and row.kind == "turn":
+            same = sum(other.kind == "turn" and other.lane == row.lane for other in rows[: index + 1])
+            name = timeline.lanes[row.lane].path
+            return name if same == 1 else f"{name} ({ordinal(same)})"
+        index = causes.get(index, -1)
+    return ""
 
 
-def _random(
-    runner: Runner, *, discipline: Discipline, rung: Rung, oracle: str, seed: int, count: int
-) -> Iterator[Sample]:
-    source = random.Random(f"explain {seed}")
-    for _ in range(count):
-        scheduler = Recorded(Ranks(source))
-        yield _sample(runner.run(scheduler, tracing=True, discipline=discipline, rung=rung), oracle)
+def _place(samples: Sequence[Sample], name: str) -> str:
+    return next((sample.places[name] for sample in samples if sample.places.get(name)), "")
 
 
-def _sample(execution: Execution, oracle: str) -> Sample:
-    positions: dict[str, int] = {}
-    places: dict[str, str] = {}
-    fails = any(violation.oracle == oracle for violation in execution.violations)
-    for position, turn in enumerate(execution.trace):
-        name = event_name(turn)
-        if name and name not in positions:
-            positions[name] = position
-            places[name] = turn.where
-    return Sample(fails, positions, places)
+def _nearest(samples: Sequence[Sample]) -> Sample | None:
+    """Return the passing sample that takes the fewest changes; of these the one that goes the same way longest."""
+    passing = [sample for sample in samples if not sample.fails]
+    if not passing or not samples[0].fails:
+        return None
+    model = samples[0]
+    wanted = _clauses(model)
+
+    def distance(sample: Sample) -> tuple[int, int, int]:
+        own = _clauses(sample)
+        changed = (wanted - own).total() + (own - wanted).total()
+        same = sum(
+            1
+            for one, other in takewhile(
+                lambda pair: pair[0] == pair[1], zip(model.positions, sample.positions, strict=False)
+            )
+        )
+        return changed, -same, len(sample.positions)
+
+    return min(passing, key=distance)
 
 
-def event_name(turn: Turn) -> str:
-    """Return a name for a trace entry that means the same in other schedules of the program, or ""."""
-    if turn.what == "waits" or turn.what.startswith("call "):
-        return ""
-    if turn.lane.startswith("run "):
-        return f"{turn.what} ({turn.lane})"
-    if turn.lane == "loop":
-        return turn.what
-    return f"{turn.lane} {turn.what}"
+def _clauses(sample: Sample) -> Counter[tuple[str, str, str]]:
+    return Counter((item.kind, item.label, item.option) for item in sample.schedule.decisions)
 
 
-_VERBS = {
-    "save.committed": "commits",
-    "save.acknowledged": "is acknowledged",
-    "save.called": "is called",
-    "save.snapshot": "takes its snapshot",
-    "save.cancelled": "is cancelled",
-    "run.timeout": "times out",
-    "step.invoked": "begins",
-    "step.completed": "completes",
-    "step.failed": "fails",
-    "step.restored": "is restored",
-    "deliver": "arrives",
-}
-
-
-def in_words(name: str) -> str:
-    """Return an event's name as a clause, such as ``done/save#1 commits (run 0)``."""
-    kind, _, rest = name.partition(" ")
-    if kind not in _VERBS:
-        return name
-    subject, bracket, run = rest.partition(" (run ")
-    return f"{subject} {_VERBS[kind]}{bracket}{run}"
-
-
-def _distinct(samples: Iterator[Sample]) -> Iterator[Sample]:
-    seen: set[tuple[str, ...]] = set()
-    for sample in samples:
-        key = tuple(sorted(sample.positions, key=sample.positions.__getitem__))
-        if key not in seen:
-            seen.add(key)
-            yield sample
+def _changes(failing: str, passing: str) -> tuple[str, ...]:
+    """Return the clauses that leave and those that come, in the order of the schedules."""
+    one, other = ([clause for clause in text.split("; ") if clause != DEFAULT] for text in (failing, passing))
+    return (
+        *(f"- {clause}" for clause in one if clause not in other),
+        *(f"+ {clause}" for clause in other if clause not in one),
+    )

@@ -25,7 +25,7 @@ from typing import Any
 from harness.model.choice import EARLY, HOLD, ChoicePoint
 from harness.model.errors import UsageError
 from harness.model.outcome import Turn
-from harness.search.explain import event_name, in_words
+from harness.search.events import event_name, in_words, ordinal
 
 DEFAULT = "default order"
 _HOLD = re.compile(r"hold (?P<op>\S.*?)(?: until (?P<until>.+))?")
@@ -162,10 +162,6 @@ def _numbered(name: str) -> tuple[str, int]:
     return (match["name"], int(match["ordinal"])) if match else (name, 1)
 
 
-def _ordinal(number: int) -> str:
-    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, 'th') }"
-
-
 def _ends(name: str, wanted: str) -> bool:
     """Return whether ``wanted`` is ``name`` or the end of it at a ``/``."""
     return name == wanted or name.endswith("/" + wanted)
@@ -188,8 +184,8 @@ def in_readable_form(decisions: Any, names: list[tuple[str, str]]) -> str:
         kind, subject = names[decision.index]
         option = decision.option.removeprefix(f"{subject}: ")
         if kind == "hold":
-            ordinal = sum(1 for other in names[: decision.index + 1] if other == (kind, subject))
-            named = subject if ordinal == 1 else f"{subject} ({_ordinal(ordinal)})"
+            count = sum(1 for other in names[: decision.index + 1] if other == (kind, subject))
+            named = subject if count == 1 else f"{subject} ({ordinal(count)})"
             clauses.append(f"let in {named} early" if option == "early" else f"hold {named}")
         elif kind == "shape":
             clauses.append(f"{subject} waits {option}")

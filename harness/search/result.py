@@ -8,32 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from harness.model.explanation import Deciding, Explanation, Minimal
 from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 
 Verdict = Literal["violation", "none-found", "proved", "unfinished", "nondeterministic"]
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Something that happens in an execution, with a name that means the same in others. where: its source line."""
-
-    name: str
-    where: str
-
-
-@dataclass(frozen=True, slots=True)
-class Deciding:
-    """Fails when ``first`` comes before ``second``, passes when it comes after.
-
-    failing, passing: how many executions, all different, support each half. An event that did not happen
-    counts as later than one that did.
-    """
-
-    first: Moment
-    second: Moment
-    failing: int
-    passing: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +21,8 @@ class Counterexample:
 
     found_after: executions until the first failing one, that one included. replays: whether the second
     execution had the same trace. difference: the first turn that differs when it had not. text: the
-    schedule in words, which can be executed where it is of the discipline ``ranks``. deciding: the
-    ordering that separates failing from passing executions; explained: whether one was looked for.
+    schedule in words, which can be executed where it is of the discipline ``ranks``. minimal: what is known of
+    schedules with fewer deviations, or None. explanation: why it fails, or None when nobody looked.
     """
 
     execution: Execution
@@ -53,8 +32,13 @@ class Counterexample:
     replays: bool
     difference: str = ""
     text: str = ""
-    deciding: Deciding | None = None
-    explained: bool = False
+    minimal: Minimal | None = None
+    explanation: Explanation | None = None
+
+    @property
+    def deciding(self) -> Deciding | None:
+        """What separates failing from passing executions, or None."""
+        return None if self.explanation is None else self.explanation.deciding
 
     @property
     def rung(self) -> Rung:
