@@ -70,16 +70,19 @@ class Moments(Sequence[str]):
 class Countdown:
     """Calls an action at the n-th moment from now; counts on afterwards.
 
-    n: 0 for never. watch: called at each moment with its number. invariant: ``passed`` is the number of
-    moments so far.
+    n: 0 for never. watch: called at each moment with its number. name: of the run whose moments it counts, or "".
+    invariant: ``passed`` is the number of moments so far.
     """
 
-    __slots__ = ("action", "moment", "passed", "watch")
+    __slots__ = ("action", "moment", "name", "passed", "watch")
 
-    def __init__(self, moment: int, action: Callable[[], None], *, watch: Callable[[int], None] | None = None) -> None:
+    def __init__(
+        self, moment: int, action: Callable[[], None], *, watch: Callable[[int], None] | None = None, name: str = ""
+    ) -> None:
         self.moment = moment
         self.action = action
         self.watch = watch
+        self.name = name
         self.passed = 0
 
     def tick(self) -> None:
@@ -118,7 +121,8 @@ class Fate:
 
     def begin(self, action: Callable[[], None]) -> None:
         """Start to count; ``action`` is called at the chosen moment."""
-        self._countdown = Countdown(self._moment, action, watch=self._watch)
+        name = "" if self.kind else self._name
+        self._countdown = Countdown(self._moment, action, watch=self._watch, name=name)
         self._loop.countdowns.append(self._countdown)
 
     def end(self) -> None:
@@ -135,6 +139,15 @@ class Fate:
         if self._loop.interesting_tasks:
             # what happens at the moment before arrives behind the turn in which the operation begins
             self._saving.extend(early for early in (moment - 1, moment) if early not in self._saving)
+
+
+def moments_shown(loop: ControlledLoop) -> dict[str, int]:
+    """Return how many moments runs to which nothing happens have had, by name: also those that go on."""
+    shown = {name: seen for name, seen in loop.memory.items() if isinstance(seen, int)}
+    for countdown in loop.countdowns:
+        if countdown.name:
+            shown[countdown.name] = max(shown.get(countdown.name, 0), countdown.passed)
+    return shown
 
 
 def crash(loop: ControlledLoop, survivor: asyncio.Future[Any]) -> None:

@@ -72,11 +72,10 @@ def prove(
         estimated = None
         if exploration.pending and not interrupted and not to_first:
             estimated = _estimate(runner, exploration, source, allowance_s=max(1.0, took_s * PROBE_SHARE))
-        exploration.loop = None
     return Proof(
         verdict=_verdict(exploration, outcomes, reasons),
         mode=mode,
-        space=Space(exploration.rung, "shape" in exploration.kinds, "fault" in exploration.kinds, bound),
+        space=Space(exploration.way.rung, "shape" in exploration.kinds, "fault" in exploration.kinds, bound),
         executions=exploration.executions,
         complete=exploration.complete,
         states=exploration.states,
@@ -99,7 +98,6 @@ def _exploration(runner: Runner, *, mode: Mode, bound: int | None, to_first: boo
     if mode == "certain" and target.rung is Rung.RELAXED and bound is None:
         trial = Traces(target, mode=mode)
         trial.run(runner, budget=1, until_s=float("inf"))
-        runner.session.on_begin.pop()
         if trial.declares:
             return Traces(target, mode=mode, to_first=to_first)
     return Exploration(target, mode=mode, bound=bound, to_first=to_first)
@@ -143,7 +141,10 @@ def confirm(runner: Runner, exploration: Exploration, failing: Failing) -> Count
     """Execute a failing plan twice with a trace and compare."""
     first, second = (
         runner.run(
-            Planned(values_of(failing.plan)), tracing=True, discipline=exploration.discipline, rung=exploration.rung
+            Planned(values_of(failing.plan)),
+            tracing=True,
+            discipline=exploration.way.discipline,
+            rung=exploration.way.rung,
         )
         for _ in range(2)
     )
@@ -155,7 +156,7 @@ def confirm(runner: Runner, exploration: Exploration, failing: Failing) -> Count
         execution=first,
         violation=violation,
         found_after=failing.found_after,
-        found_by=f"{exploration.mode} search",
+        found_by=f"{exploration.way.mode} search",
         replays=difference is None and bool(matching),
         difference="" if difference is None else f"{difference[0]} | {difference[1]}",
     )
@@ -199,7 +200,7 @@ def _check(runner: Runner, exploration: Exploration, source: random.Random) -> C
         skipped = Onward(plan, source=random.Random(seed), chosen=explored.chosen)
         ends = []
         for scheduler in (explored, skipped):
-            execution = runner.run(scheduler, discipline=exploration.discipline, rung=exploration.rung)
+            execution = runner.run(scheduler, discipline=exploration.way.discipline, rung=exploration.way.rung)
             ends.append((execution.ending.kind, outcome_of(execution), scheduler.options))
         if ends[0] != ends[1]:
             return Check(len(pruned), done + 1, f"{_told(ends[0])} | {_told(ends[1])} after {values_of(plan)}")
@@ -216,7 +217,7 @@ def _estimate(runner: Runner, exploration: Exploration, source: random.Random, *
 
     def probe(plan: Plan) -> float:
         scheduler = Onward(plan, source=source)
-        runner.run(scheduler, discipline=exploration.discipline, rung=exploration.rung)
+        runner.run(scheduler, discipline=exploration.way.discipline, rung=exploration.way.rung)
         return scheduler.weight
 
     def enough(probes: int) -> bool:

@@ -5,7 +5,7 @@ Owns which tasks may have shared a set, as groups; must not know how an executio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 # A set starts with a table of 8 places and grows by factors of 4, or 2 when it is large (Objects/setobject.c).
@@ -13,26 +13,18 @@ TABLE_SIZES = tuple(1 << bits for bits in range(3, 13))
 
 
 class SetOrders:
-    """The orders of one search. A group is every task that was in a set at one state, or hashed until the next.
+    """The orders of one search. A group is every task that was in a set at one state, or hashed until the next."""
 
-    number: the order of this execution. options: all orders, creation order first.
-    """
-
-    def __init__(self) -> None:
-        self.number = 0
-        self.options: tuple[Any, ...] = ()
-        self.group: set[int] = set()  # -1 stands for a future
+    def __init__(self, options: Sequence[Any]) -> None:
+        """options: all orders, creation order first."""
+        self._options = options
         self._groups: dict[int, set[frozenset[int]]] = {}
         self._explored = {0}
 
-    def begin_group(self, members: Iterable[int]) -> None:
-        """Begin a group with the tasks that are in sets now."""
-        self.group = set(members)
-
-    def end_group(self) -> None:
-        """Remember the group."""
-        if len(self.group) > 1 or -1 in self.group:
-            self._groups.setdefault(self.number, set()).add(frozenset(self.group))
+    def add(self, number: int, group: frozenset[int]) -> None:
+        """Note a group that was met under order ``number``. -1 stands for a future."""
+        if len(group) > 1 or -1 in group:
+            self._groups.setdefault(number, set()).add(group)
 
     def is_new(self, number: int) -> bool:
         """Return whether some group iterates in a new way under order ``number``; it then counts as explored.
@@ -49,8 +41,8 @@ class SetOrders:
         if -1 in group:
             return False
         for size in TABLE_SIZES:
-            first = _iterated(group, self.options[one], size)
-            if first is None or first != _iterated(group, self.options[other], size):
+            first = _iterated(group, self._options[one], size)
+            if first is None or first != _iterated(group, self._options[other], size):
                 return False
         return True
 

@@ -9,11 +9,12 @@ from typing import Any
 
 from harness.model.choice import ChoicePoint
 from harness.runtime.access import DECLARED, PROMISE
-from harness.runtime.identity import path_of, watch_hashes
+from harness.runtime.identity import path_of
 from harness.runtime.lanes import Lane, turn_task
 from harness.runtime.turns import Callback, only_counts
-from harness.search.exhaustive import Exploration, Progress, PrunedError
-from harness.search.outcomes import quiet_ends
+from harness.search.exhaustive import Exploration, Progress
+from harness.search.expansion import PrunedError, expanding, limits_at, limits_of
+from harness.search.outcomes import outcome_of
 from harness.search.partial_order import Event, Fork, add_races, still_asleep
 from harness.search.states import Pending, Plan, Step
 from harness.search.target import Runner
@@ -63,7 +64,7 @@ class Traced:
             self._forks.append(fork)
         self._asleep = fork.asleep() if lanes else {}
         self._place = place if point.kind == "lane" else self._place
-        self._space.note_limits(point)
+        self._space.limits.update(limits_at(self._space.loop, point))
         self._space.kinds.add(point.kind)
         self.steps.append(Step(fork.value, len(names)))
         return fork.value
@@ -112,30 +113,34 @@ class Traces(Exploration):
     """An exhaustive search that relies on declared accesses and on nothing else."""
 
     forks: list[Fork]
+    loop: Any = None
     declares = False  # whether the program called harness.declared()
     redundant = 0  # executions that were cut because an equivalent one was tried
 
     def run(self, runner: Runner, *, budget: int | None, until_s: float, progress: Progress | None = None) -> None:
         """Explore until nothing is left, the budget is spent or the time is over."""
         self.forks = []
-        runner.session.on_begin.append(self._begin)
-        with watch_hashes(self._note_hash), quiet_ends():
-            while True:
-                self._trace(runner)
-                if progress is not None:
-                    progress(self.executions, f"{self.complete} inequivalent schedules")
-                if not self._backtrack() or self.diverged:
-                    return
-                if self._is_over(budget, until_s):
-                    return
+        with expanding(runner, self.way) as expander:
+            runner.session.on_begin.append(self._begin)
+            try:
+                while True:
+                    self._trace(runner)
+                    if progress is not None:
+                        progress(self.executions, f"{self.complete} inequivalent schedules")
+                    if not self._backtrack(hashed=bool(expander.group)) or self.diverged:
+                        return
+                    if self._is_over(budget, until_s):
+                        return
+            finally:
+                runner.session.on_begin.remove(self._begin)
 
     def _begin(self, loop: Any) -> None:
-        super()._begin(loop)
+        self.loop = loop
         loop.on_turn = self._traced.begin_turn
 
     def _trace(self, runner: Runner) -> None:
         self._traced = traced = Traced(self)
-        execution = runner.run(traced, discipline=self.discipline, rung=self.rung)
+        execution = runner.run(traced, discipline=self.way.discipline, rung=self.way.rung)
         self.executions += 1
         traced.end()
         self.diverged = traced.diverged
@@ -144,13 +149,17 @@ class Traces(Exploration):
             self.redundant += 1
             return
         self.complete += 1
-        self._leaf(execution, tuple(traced.steps))
+        self.limits.update(limits_of(execution))
+        self.note_outcome(outcome_of(execution), tuple(traced.steps))
 
-    def _backtrack(self) -> bool:
-        """Move to the next option of the deepest choice point that has one; return whether there is one."""
+    def _backtrack(self, *, hashed: bool) -> bool:
+        """Move to the next option of the deepest choice point that has one; return whether there is one.
+
+        hashed: whether some execution used the hash of a task, so that the order of sets may matter.
+        """
         while self.forks:
             fork = self.forks[-1]
-            if len(self.forks) == 1 and fork.options and not fork.lanes and self.orders.group:
+            if len(self.forks) == 1 and fork.options and not fork.lanes and hashed:
                 fork.todo = set(range(len(fork.options)))
             fork.done.setdefault(fork.value, None)
             value = fork.next_value()

@@ -17,7 +17,7 @@ from harness.adapters.loading import find_scenario
 from harness.adapters.targets import scenario_target
 from harness.runtime import fingerprint as fingerprints
 from harness.runtime import objects
-from harness.search import exhaustive
+from harness.search import expansion
 from harness.search.prove import prove
 from harness.search.target import Target
 from tests.quality.mutants import MUTANTS, with_mutant
@@ -299,7 +299,7 @@ def test_what_the_walk_sees_keeps_states_apart():
 def test_a_fingerprint_that_sees_too_little_is_found_out(monkeypatch):
     """The sample of pruned prefixes goes on differently: no certificate."""
     monkeypatch.setattr(
-        exhaustive, "fingerprint", lambda loop, extra, unseen: (repr(sorted(map(str, loop.parked))), frozenset())
+        expansion, "fingerprint", lambda loop, extra, unseen: (repr(sorted(map(str, loop.parked))), frozenset())
     )
     proof = prove(Target("order", remembers_the_order))
     assert proof.verdict == "unfinished"
