@@ -29,7 +29,7 @@ async def approval_flow(order: int, ctx: RunContext) -> str:
 
 
 COMMON = {
-    "budget": 150,
+    "budget": 100,
     "reference": "cancel in save",
     "affected": ">=1.2,<1.24",
     "faults": ("cancel",),
@@ -45,12 +45,11 @@ async def cancel_in_save(durable):
     await durable.resume(run)
 
 
-# sqlite needs a hold besides the cancellation, which no budget for a test suite reaches
 @harness.scenario(
     "cancel_in_save_at_pause",
-    storages=["memory", "file", "remote"],
+    storages=["memory", "file", "remote", "sqlite"],
     oracles=("request-durable",),
-    breaks_on=("remote",),
+    breaks_on=("remote", "sqlite"),
     **COMMON,
 )
 async def cancel_in_save_at_pause(durable):

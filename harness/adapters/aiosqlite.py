@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import sqlite3
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -89,6 +91,32 @@ def controlled_connections() -> Iterator[None]:
         Connection.__init__ = original  # type: ignore[method-assign]
 
 
+class CountedConnection(sqlite3.Connection):
+    """A connection that knows its cursors; ``aiosqlite.connect`` takes it as its ``factory``.
+
+    Closed with a cursor in the middle of its rows, a connection lives on in sqlite3 as long as that cursor does, and
+    keeps its locks (CPython 3.11); the task that holds the cursor of a dead process is not freed before its end.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._cursors: list[weakref.ref[sqlite3.Cursor]] = []
+
+    def cursor(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a new cursor."""
+        made = super().cursor(*args, **kwargs)
+        self._cursors = [known for known in self._cursors if known() is not None]
+        self._cursors.append(weakref.ref(made))
+        return made
+
+    def close_cursors(self) -> None:
+        """Close the cursors that are left."""
+        for known in self._cursors:
+            cursor = known()
+            if cursor is not None:
+                cursor.close()
+
+
 def abandon(connection: aiosqlite.Connection) -> None:
     """Close ``connection`` at once, as the death of its process does: an open transaction is rolled back."""
     inner: Any = connection
@@ -97,5 +125,7 @@ def abandon(connection: aiosqlite.Connection) -> None:
         stop()  # what a real thread opened, only that thread may close
         return
     raw, inner._connection = inner._connection, None
+    if isinstance(raw, CountedConnection):
+        raw.close_cursors()
     if raw is not None:
         raw.close()

@@ -62,7 +62,7 @@ async def go_with_fate(
     kinds: of ``at_moments``. forget: called when the process "died". began: called with the task.
     Sets the ending of a run that ended from outside.
     """
-    fate = Fate(loop, f"run {run.number}", kinds=list(kinds), memory=loop.memory)
+    fate = Fate(loop, f"run {run.number}", kinds=list(kinds), memory=loop.memory, later=("cancelled twice",))
     over: asyncio.Future[None] = loop.create_future()
     deadline = _Deadline(loop)
     coro: Any = deadline.within(run, body) if "timed out" in kinds else body

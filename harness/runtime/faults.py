@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # How many moments a run is assumed to have until one was seen to its end.
 UNKNOWN_MOMENTS = 1_000
 MOMENTS = "moments seen"
+# How much later a fault is tried that falls into no storage operation, or of a kind that is worth less.
+LATER = 4
 
 
 class Moments(Sequence[str]):
@@ -29,12 +31,21 @@ class Moments(Sequence[str]):
     """
 
     def __init__(
-        self, kinds: Sequence[str], count: int, *, urgent: Callable[[], Collection[int]] = tuple[int, ...]
+        self,
+        kinds: Sequence[str],
+        count: int,
+        *,
+        urgent: Callable[[], Collection[int]] = tuple[int, ...],
+        later: Collection[str] = (),
     ) -> None:
-        """urgent: returns the moments that are worth trying first, as far as they are known when it is asked."""
+        """urgent: returns the moments that are worth trying first, as far as they are known when it is asked.
+
+        later: kinds that are worth less than the others.
+        """
         self._kinds = tuple(kinds)
         self._count = count
         self._urgent = urgent
+        self._later = later
 
     def __len__(self) -> int:
         return 1 + len(self._kinds) * self._count
@@ -57,7 +68,10 @@ class Moments(Sequence[str]):
     def weight(self, value: int) -> int:
         """Return how much later than others option ``value`` should be tried; 0 for what is urgent."""
         moment, kind = divmod(value - 1, len(self._kinds))
-        return kind if moment + 1 in self._urgent() else (value - 1) // 4
+        urgent = self._urgent()
+        if moment + 1 in urgent:
+            return LATER if self._kinds[kind] in self._later else 0
+        return (value - 1) // 4 + (LATER if urgent else 0)
 
     def decode(self, value: int) -> tuple[str, int] | None:
         """Return the kind and the moment of an option, or None for "never"."""
@@ -97,8 +111,19 @@ class Countdown:
 class Fate:
     """What happens to one run from outside: chosen when it begins, ended with it."""
 
-    def __init__(self, loop: ControlledLoop, name: str, *, kinds: Sequence[str], memory: dict[str, Any]) -> None:
-        """name: of the run, for schedules. kinds: what may happen to it. memory: moments seen, by name."""
+    def __init__(
+        self,
+        loop: ControlledLoop,
+        name: str,
+        *,
+        kinds: Sequence[str],
+        memory: dict[str, Any],
+        later: Collection[str] = (),
+    ) -> None:
+        """name: of the run, for schedules. kinds: what may happen to it. memory: moments seen, by name.
+
+        later: kinds that a search tries later.
+        """
         self._loop = loop
         self._name = name
         self._memory = memory
@@ -107,7 +132,10 @@ class Fate:
         self._moment = 0
         self._saving: list[int] = []
         options = Moments(
-            kinds, memory.get(name, UNKNOWN_MOMENTS), urgent=lambda: memory.get(f"{name}: in a storage operation", ())
+            kinds,
+            memory.get(name, UNKNOWN_MOMENTS),
+            urgent=lambda: memory.get(f"{name}: in a storage operation", ()),
+            later=later,
         )
         if kinds:
             chosen = options.decode(loop.choose("fault", options, subject=name, interesting=True))

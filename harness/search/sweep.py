@@ -16,6 +16,11 @@ from harness.search.recording import Planned, Seen
 
 # Which kind of single deviation is tried first; a hold of a storage operation before anything else.
 _ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3, "program": 2}
+# What a second deviation costs where both are about how one storage operation ends: a fault that falls into it, with
+# its await shape or with a hold of what it waits for.
+_TOGETHER = 1
+# What a fault at a moment costs for each run before its own: fewer runs are left to show what it did.
+_PER_RUN = 4
 # Costs below this are single deviations; those of storage operations and failures go before other phases,
 # so many executions long.
 _SINGLE = 22
@@ -93,15 +98,32 @@ def _deviations(
 ) -> Iterable[tuple[int, tuple[tuple[int, int], ...], bool]]:
     """Yield each extension of ``plan`` by one later deviation, with its cost, and whether it is interesting."""
     after = plan[-1][0] if plan else -1
+    runs = 0  # that began before the point
+    struck = -1  # the run that the last deviation of the plan strikes in a storage operation
+    shaped = False
     for point in seen:
+        fate = point.weigh is not None
+        runs += fate
+        if point.index == after:
+            shaped = point.kind == "shape" and len(plan) == 1
+            struck = runs if point.weigh is not None and point.weigh(plan[-1][1]) == 0 and len(plan) == 1 else -1
         if point.index <= after:
             continue
         for value in range(1, point.options):
-            cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4)
-            if point.weigh is not None:
-                cost += point.weigh(value)
+            extension = *plan, (point.index, value)
+            if shaped and point.weigh is not None and point.weigh(value) == 0:
+                yield _TOGETHER + _PER_RUN * (runs - 1), extension, True
+            elif struck == runs and point.kind == "hold" and point.interesting:
+                yield _TOGETHER + 3 * (value - 1), extension, True
             else:
-                cost += (value - 1) // 4 if point.kind == "fault" else 2 * (value - 1)
-            if point.kind == "shape":
-                cost = 11 + value  # shapes are ordered plainest first
-            yield cost, (*plan, (point.index, value)), point.interesting
+                yield _cost(point, value) + (_PER_RUN * (runs - 1) if fate else 0), extension, point.interesting
+
+
+def _cost(point: Seen, value: int) -> int:
+    """Return the cost of one deviation by itself."""
+    if point.kind == "shape":
+        return 11 + value  # shapes are ordered plainest first
+    cost = 10 + _ORDER[point.kind] + (0 if point.interesting else 4)
+    if point.weigh is not None:
+        return cost + point.weigh(value)
+    return cost + ((value - 1) // 4 if point.kind == "fault" else 2 * (value - 1))

@@ -26,7 +26,9 @@ ROWS = [
     ("save_error", "memory", "completed_steps_restored"),
     ("save_error_retry", "memory", "decision_stable"),
     ("cancel_in_save", "remote", "completed_steps_restored"),
+    ("cancel_in_save", "sqlite", "completed_steps_restored"),
     ("cancel_in_save_at_pause", "remote", "request_durable"),
+    ("cancel_in_save_at_pause", "sqlite", "request_durable"),
     ("pause_hang", "memory", "progress"),
     ("dropped_stream", "memory", "run_isolation"),
     ("commit_no_ack", "file", "linear_lineage"),
@@ -43,11 +45,11 @@ ROWS = [
 ]
 
 
-def found_in(name, storage, *, seed=0, budget=MOST, fix=""):
-    """Return the counterexample of a scenario on a storage as it is, or None."""
+def found_in(name, storage, *, seed=0, budget=MOST, fix="", shapes=False):
+    """Return the counterexample of a scenario on a storage, as it is unless shapes are on, or None."""
     scenario = find_scenario(name, folder=SCENARIOS)
     assert is_affected(scenario, installed_version(scenario.package))
-    target = scenario_target(scenario, storage, shapes=False, fix=fix)
+    target = scenario_target(scenario, storage, shapes=shapes, fix=fix)
     return search(target, phases=make_phases(rung=target.rung, seed=seed), budget=budget).counterexample
 
 
@@ -61,6 +63,19 @@ def test_an_open_row_is_found(name, storage, oracle):
     assert found.violation.oracle == oracle
     assert found.found_after <= MOST
     assert len(found.execution.schedule.decisions) <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "storage"),
+    [("cancel_in_save", "file"), ("cancel_in_save_at_pause", "memory"), ("commit_no_ack", "remote")],
+)
+def test_a_row_that_needs_an_await_shape_is_found(name, storage):
+    """A shape and a cancellation that falls into a save so shaped are tried together."""
+    found = found_in(name, storage, shapes=True, budget=2 * MOST)
+    assert found is not None
+    assert found.found_after <= MOST
+    assert [decision.kind for decision in found.execution.schedule.decisions] == ["shape", "fault"]
 
 
 @pytest.mark.slow

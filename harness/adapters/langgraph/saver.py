@@ -65,13 +65,14 @@ class SaverControl:
     def _put_data(self, loop: ControlledLoop, config: Any, checkpoint: Any, metadata: Any, _versions: Any) -> Any:
         place = config["configurable"]
         namespace = place.get("checkpoint_ns", "")
+        covers = covered_calls(loop, namespace, step=int(metadata.get("step", -1)))
         return {
             "checkpoint": checkpoint["id"],
             "previous": place.get("checkpoint_id"),
             "timestamp": checkpoint["ts"],
             "namespace": namespace,
             "step": metadata.get("step"),
-            "covers": covered_calls(loop, namespace, step=int(metadata.get("step", -1))),
+            "covers": covers if self._is_found(place) else [],
             # With durability "sync" the writes of a superstep are to be durable when its checkpoint is begun.
             "supersedes": attempt() in self.synchronous and metadata.get("source") == "loop",
         }
@@ -87,5 +88,11 @@ class SaverControl:
             "channels": [write[0] for write in writes],
             # With durability "async" a node may finish before the checkpoint that it started from is stored: nobody
             # can find its writes then.
-            "covers": covers if anchor in self._acknowledged else [],
+            "covers": covers if anchor in self._acknowledged and self._is_found(place) else [],
         }
+
+    def _is_found(self, place: Any) -> bool:
+        """Return whether what is put at ``place`` can be found: the checkpoints of the graphs around it are stored."""
+        own = place.get("checkpoint_ns", "")
+        around = (known for name, known in place.get("checkpoint_map", {}).items() if name != own)
+        return all(known in self._acknowledged for known in around)

@@ -13,6 +13,7 @@ from harness.model.errors import UsageError
 from harness.model.registry import plugin_names
 from harness.model.scenario import Scenario, scenario
 from harness.report.text import failure_report
+from harness.runtime.faults import LATER
 from harness.search.portfolio import search
 from harness.search.recording import Planned
 
@@ -257,7 +258,7 @@ def test_the_moments_inside_storage_operations_are_tried_first():
         recorder = Planned()
         runner.run(recorder)
         fault = next(point for point in recorder.seen if point.kind == "fault")
-        first = {value for value in range(5, 60) if fault.weigh(value) <= 1}
+        first = {value for value in range(5, 60) if fault.weigh(value) <= LATER}
         saving = set()
         for value in range(5, 60):
             execution = runner.run(Planned({fault.index: value}))

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import aiosqlite
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
-from harness.adapters.aiosqlite import abandon
+from harness.adapters.aiosqlite import CountedConnection, abandon
 
 _NUMBERS = itertools.count()
 
@@ -32,7 +32,7 @@ class SqliteDatabase:
 
     def connect(self) -> AsyncSqliteSaver:
         """Return a checkpointer on a connection of its own; the loop must be running."""
-        self._connection = aiosqlite.connect(self._address, uri=True)
+        self._connection = aiosqlite.connect(self._address, uri=True, factory=CountedConnection)
         return AsyncSqliteSaver(self._connection)
 
     def abandon(self) -> None:
