@@ -47,6 +47,10 @@ class Schedule:
         """How many choices differ from what stock asyncio would do."""
         return len(self.decisions)
 
+    def plan(self) -> dict[int, int]:
+        """Return position to value."""
+        return {decision.index: decision.value for decision in self.decisions}
+
     def token(self) -> str:
         """Encode as one word of letters, digits, ``-``, ``_`` and ``.``."""
         payload: dict[str, Any] = {

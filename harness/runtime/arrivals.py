@@ -531,7 +531,7 @@ def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:
 
 def collect_now(loop: ControlledLoop, *, wait_s: float = 0) -> bool:
     """Collect what is there without waiting for more than ``wait_s`` real seconds."""
-    selector: Any = loop._selector  # type: ignore[attr-defined]
+    selector: Any = loop._selector
     return collect_foreign(loop, selector.select(wait_s) if selector.watching else None)
 
 
@@ -596,4 +596,4 @@ def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: 
 
 def still_ready(loop: ControlledLoop, fd: int) -> bool:
     """Return whether file ``fd`` is ready now."""
-    return any(key.fd == fd for key, _ in loop._selector.select(0))  # type: ignore[attr-defined]
+    return any(key.fd == fd for key, _ in loop._selector.select(0))

@@ -22,6 +22,7 @@ from harness.runtime import entropy, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
+from harness.runtime.mould import Mould
 from harness.runtime.silence import Noise, name_of, silenced
 from harness.runtime.waits import live_tasks
 
@@ -29,6 +30,7 @@ Program = Callable[[], Coroutine[Any, Any, Any]]
 
 DEFAULT_TURN_LIMIT = 50_000
 _SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
+_RETURNED = Ending("returned")
 # What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
 # abandoned by name.
 CLEANUP_TURNS = 1_000
@@ -56,6 +58,15 @@ class Session:
         self.memory: dict[str, Any] = {}
         self.learning = True
         self.noise = Noise()
+        self._mould: Mould | None = None
+
+    def new_loop(self, scheduler: Scheduler | None, settings: LoopSettings) -> ControlledLoop:
+        """Return a fresh loop: the first one of a session as asyncio makes it, later ones from a mould."""
+        if self._mould is not None and not settings.allow_real_io:
+            return ControlledLoop(scheduler, settings=settings, mould=self._mould)
+        if self.executions == 1:
+            self._mould = mould_of_loops()
+        return ControlledLoop(scheduler, settings=settings)
 
 
 @contextlib.contextmanager
@@ -102,7 +113,7 @@ def execute(
         return execution
     settings = settings or _SETTINGS
     entropy.reseed()
-    loop = ControlledLoop(scheduler, settings=settings)
+    loop = session.new_loop(scheduler, settings)
     abandoned: tuple[str, ...] = ()
     loop.known_threads = session.known_threads
     loop.memory = session.memory if session.learning else dict(session.memory)
@@ -148,6 +159,16 @@ def execute(
     )
 
 
+def mould_of_loops() -> Mould | None:
+    """Return the mould of a loop that does no real I/O, or None where asyncio puts what we do not know into one."""
+    loop = ControlledLoop()
+    try:
+        mould = Mould(loop)
+        return mould if mould.usable else None
+    finally:
+        loop.close()
+
+
 def _run(loop: ControlledLoop, program: Program) -> Ending:
     """Run the program to its ending."""
     watchdog.attend(loop)
@@ -169,7 +190,7 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
         return Ending("raised", error=error)
     if loop.stalled:
         return Ending("stalled", detail=loop.stalled)
-    return Ending("returned", value=value)
+    return _RETURNED if value is None else Ending("returned", value=value)
 
 
 def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
@@ -177,10 +198,10 @@ def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
 
     What will not end is closed here, so that none of it runs later, in another execution.
     """
-    loop.scheduler = loop.ran = None
+    loop.scheduler = loop.ran = loop.draw = None
     loop.tracing = False
     left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
-    generators = list(loop._asyncgens)  # type: ignore[attr-defined]
+    generators = list(loop._asyncgens) if "_asyncgens" in vars(loop) else []
     if not left and not generators and not loop.parked and not loop.graveyard:
         return ()
     loop.forget_ranks()

@@ -196,7 +196,7 @@ def crash(loop: ControlledLoop, survivor: asyncio.Future[Any]) -> None:
     loop.released.clear()
     timers.clear()
     loop.foreign.clear()
-    asyncgens: Any = loop._asyncgens  # type: ignore[attr-defined]
+    asyncgens: Any = loop._asyncgens
     loop.graveyard.extend(asyncgens)
     asyncgens.clear()  # the end of the execution closes what is alive, and these are not
     survivor.set_result(None)

@@ -56,7 +56,8 @@ SET_ORDERS = (
     SetOrder((0, 7, 6, 5, 1, 2, 3, 4), backwards=True),
 )
 
-_resolvers: dict[CodeType, Resolver] = {}
+# By the name of the code, because hashing code goes through all its constants.
+_resolvers: dict[str, dict[CodeType, Resolver]] = {}
 
 
 def see_through(code: CodeType, resolver: Resolver) -> None:
@@ -64,22 +65,29 @@ def see_through(code: CodeType, resolver: Resolver) -> None:
 
     Used by adapters, so that a step is called by its own name and not by its framework's wrapper.
     """
-    _resolvers[code] = resolver
+    _resolvers.setdefault(code.co_name, {})[code] = resolver
 
 
 def coroutine_name(coro: Any) -> str:
     """Return the plain name of ``coro``, seen through the wrappers that adapters registered."""
     for _ in range(8):  # wrappers nest a few levels; a cycle must not hang us
-        code = getattr(coro, "cr_code", None)
-        if code not in _resolvers:
+        code: CodeType | None = getattr(coro, "cr_code", None)
+        if code is None or code.co_name not in _resolvers:
             break
-        found = _resolvers[code](coro)
+        resolver = _resolvers[code.co_name].get(code)
+        found = None if resolver is None else resolver(coro)
         if found is None:
             break
         if isinstance(found, str):
             return found
         coro = found
-    return getattr(coro, "__name__", type(coro).__name__)
+    name: str | None = getattr(coro, "__name__", None)
+    return type(coro).__name__ if name is None else name
+
+
+# A named tuple without the call of a Python function that its class would make.
+new_tuple: Any = tuple.__new__
+_init_task: Any = asyncio.Task.__init__
 
 
 class Birth(NamedTuple):
@@ -100,17 +108,17 @@ class ControlledTask(asyncio.Task[Any]):
     hash_value: int
     path: str  # set by lane_path()
 
-    def __init__(self, coro: Any, *, loop: ControlledLoop, **kwargs: Any) -> None:
+    def __init__(self, coro: Any, *, loop: ControlledLoop, name: str | None = None, **kwargs: Any) -> None:
         parent = asyncio.current_task(loop)
         births = loop.births
         self.number = number = len(births)
         # Which order is a choice of the search: stock asyncio leaves the order of such a set open.
         self.hash_value = number if loop.set_order is SET_ORDERS[0] else loop.set_order.hash_of(number)
-        births.append(Birth(-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro)))
-        if kwargs.get("name") is None:
+        births.append(new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro))))
+        if name is None:
             # Default names count per process; ours count per loop.
-            kwargs["name"] = f"Task-{self.number + 1}"
-        super().__init__(coro, loop=loop, **kwargs)
+            name = f"Task-{number + 1}"
+        _init_task(self, coro, loop=loop, name=name, **kwargs)
 
     def __hash__(self) -> int:
         return self.hash_value
@@ -171,19 +179,32 @@ def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:
     return ControlledTask(coro, loop=loop, **kwargs)
 
 
-def task_path(births: list[Birth], number: int) -> str:
+def task_path(loop: Any, number: int) -> str:
     """Return ``parent/child#n`` for task ``number``; the root task is left out of its children's paths.
 
     ``#n`` is written from the second sibling of one name on: ``done``, ``done#2``.
     """
+    births: list[Birth] = loop.births
     parts: list[str] = []
     while number >= 0:
         birth = births[number]
-        ordinal = 1 + sum(1 for other in births[:number] if other == birth)
+        ordinal = ordinal_of(loop, number)
         if birth.parent >= 0 or not parts:
             parts.append(birth.name if ordinal == 1 else f"{birth.name}#{ordinal}")
         number = birth.parent
     return "/".join(reversed(parts))
+
+
+def ordinal_of(loop: Any, number: int) -> int:
+    """Return which one task ``number`` is among the siblings of its name, from 1 on; each birth is counted once."""
+    births: list[Birth] = loop.births
+    ordinals: list[int] = loop.ordinals
+    siblings: dict[Birth, int] = loop.siblings
+    for index in range(len(ordinals), number + 1):
+        birth = births[index]
+        siblings[birth] = ordinal = siblings.get(birth, 0) + 1
+        ordinals.append(ordinal)
+    return ordinals[number]
 
 
 def lane_path(loop: ControlledLoop, task: Any) -> str:
@@ -213,4 +234,4 @@ def path_of(loop: Any, task: Any) -> str:
     number = getattr(task, "number", None)
     if number is None:
         return coroutine_name(task.get_coro()) if hasattr(task, "get_coro") else type(task).__name__
-    return task_path(loop.births, number)
+    return task_path(loop, number)

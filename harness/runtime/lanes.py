@@ -31,23 +31,28 @@ LANE_RANKS = ("in turn", "hold")
 # High enough that a lane can wait until a parent that yields between births has started dozens of others.
 MAX_PASSED_OVER = 1000
 
-_Task: Any = asyncio.Task
 _PYTHON_TURNS = {
     getattr(asyncio.tasks._PyTask, name, None)  # type: ignore[attr-defined]
     for name in ("_PyTask__step", "_Task__step", "_PyTask__wakeup", "_Task__wakeup", "_Task__eager_start")
 }
+# The type of a step of a task of C, which has no public name; filled in when the first one is met.
+_steps: set[type] = set()
 
 
 def turn_task(handle: asyncio.Handle) -> Any:
     """Return the task whose turn ``handle`` is, or None for a plain callback."""
     callback: Any = handle._callback  # type: ignore[attr-defined]
-    if type(callback).__name__ == "TaskStepMethWrapper":
+    kind = type(callback)
+    if kind in _steps:
         return callback.__self__
-    if isinstance(callback, types.BuiltinMethodType):
+    if kind is types.BuiltinMethodType:
         return callback.__self__ if callback.__name__ == "task_wakeup" else None
-    if isinstance(callback, types.MethodType) and callback.__func__ in _PYTHON_TURNS:
-        return callback.__self__
-    return None
+    if kind is types.MethodType:
+        return callback.__self__ if callback.__func__ in _PYTHON_TURNS else None
+    if kind.__name__ != "TaskStepMethWrapper":
+        return None
+    _steps.add(kind)
+    return callback.__self__
 
 
 def run_batch(loop: ControlledLoop) -> None:
@@ -57,18 +62,17 @@ def run_batch(loop: ControlledLoop) -> None:
     if relaxed and loop.settings.discipline == "turns":
         turns.run_batch(loop)
         return
-    by_index = relaxed and loop.settings.discipline == "indices"
-    by_rank = relaxed and not by_index
-    for left in range(len(ready), 0, -1):
+    if relaxed and loop.settings.discipline == "indices":
+        run_lanes(loop, ready)
+        return
+    for _ in range(len(ready)):
         if not ready:  # a held turn left the queue
             return
-        if by_index:
-            bring_forward(loop, ready, left)
         handle = ready.popleft()
         if handle._cancelled:
             continue
         task = turn_task(handle)
-        if by_rank:
+        if relaxed:
             if task is None:
                 run_held_turns(loop, handle)
             elif hold_turn(loop, handle, task):
@@ -99,32 +103,59 @@ def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
             run_turn(loop, op.target, op.owner)
 
 
-def bring_forward(loop: ControlledLoop, ready: Any, left: int) -> None:
-    """Move the chosen lane of the run of task turns at the head of the queue to its front."""
-    run: list[Any] = []
-    for handle in ready:
-        task = None if handle._cancelled else turn_task(handle)
-        if task is None:
-            break
-        run.append(Lane(loop, task))
-    passed = loop.passed_over
-    if len(run) < 2 or passed.get(run[0].task, 0) >= MAX_PASSED_OVER:
-        if run and passed:
-            passed.pop(run[0].task, None)
-        if run and loop.ran is not None:
-            loop.ran(run[0])
-        return
-    first = run[0].task
-    index = loop.choose("lane", run, subject=None)
-    if not index:
-        passed.pop(first, None)
-        return
-    loop.needs(Rung.RELAXED)
-    for lane in islice(run, index):
-        passed[lane.task] = passed.get(lane.task, 0) + 1
-    handle = ready[index]
-    del ready[index]
-    ready.appendleft(handle)
+def run_lanes(loop: ControlledLoop, ready: Any) -> None:
+    """Run a batch in which each turn is that of any lane in the run of task turns at the head of the queue.
+
+    The run is looked at once and not for each choice, so that a choice among many lanes costs what one among few does.
+    """
+    run, last = 0, None  # invariant: the first ``run`` handles are turns, the last of them is ``last``
+    for _ in range(len(ready)):
+        if run and (len(ready) < run or ready[run - 1] is not last):  # somebody else changed the queue
+            run = 0
+        while run < len(ready) and is_turn(ready[run]):
+            run += 1
+        index = choose_lane(loop, ready, run) if run else 0
+        if index:
+            handle = ready[index]
+            del ready[index]
+        elif ready:
+            handle = ready.popleft()
+        else:
+            return
+        if run:
+            run -= 1
+            last = ready[run - 1] if run else None
+        if handle._cancelled:
+            continue
+        loop.turn += 1
+        if loop.tracing:
+            run_traced(loop, handle, turn_task(handle))
+        else:
+            handle._run()
+
+
+def is_turn(handle: asyncio.Handle) -> bool:
+    """Return whether ``handle`` is a task's turn that will run."""
+    return turn_task(handle) is not None and not handle._cancelled
+
+
+def choose_lane(loop: ControlledLoop, ready: Any, run: int) -> int:
+    """Return which of the ``run`` lanes at the head of the queue is next: the oldest when it waited for too long."""
+    if run < 2 or loop.passed_oldest >= MAX_PASSED_OVER:
+        index = 0
+        if loop.ran is not None:
+            loop.ran(Lane(loop, turn_task(ready[0])))
+    elif loop.draw is not None:
+        index = loop.drawn("lane", run)
+    else:
+        index = loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
+    if index:
+        loop.passed_oldest += 1
+        if loop.rung is not Rung.RELAXED:
+            loop.needs(Rung.RELAXED)
+    else:
+        loop.passed_oldest = 0
+    return index
 
 
 class Lane:

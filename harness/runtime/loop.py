@@ -10,6 +10,7 @@ import contextvars
 import heapq
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from harness.runtime import arrivals, external, jobs, lanes
 from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
 from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
+from harness.runtime.mould import Mould, OnDemand
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
 from harness.runtime.waits import describe_waits
@@ -36,6 +38,10 @@ POLLING_TURNS = 4096
 
 # An execution keeps this many errors that nobody handled.
 MAX_UNHANDLED = 100
+
+# A named tuple without the call of a Python function that its class would make.
+_new_tuple = tuple.__new__
+_new_handle = object.__new__
 
 # Eager tasks are new in Python 3.12.
 _EAGER_FACTORY = getattr(asyncio, "eager_task_factory", object())
@@ -84,16 +90,55 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     waiting_outside = False  # true while it waits in real time, where slowness is no stall
     waited_s = 0.0  # real seconds that timers waited for foreign threads
 
-    def __init__(self, scheduler: Scheduler | None = None, *, settings: LoopSettings | None = None) -> None:
-        settings = settings or LoopSettings()
+    scheduler: Scheduler | None
+    # Told of each lane or arrival that had no alternative; a scheduler that counts needs it.
+    ran: Callable[[Any], None] | None
+    heed: Callable[[Turn], None] | None
+    # Answers by the number of options alone; None where somebody wants to know what an option is called.
+    draw: Callable[[int], int] | None
+    _debug: bool
+
+    _asyncgens = OnDemand(lambda _: weakref.WeakSet())
+    _transports = OnDemand(lambda _: weakref.WeakValueDictionary())
+    _selector = OnDemand(lambda loop: external.LazySelector(loop._gate))
+
+    def __init__(
+        self,
+        scheduler: Scheduler | None = None,
+        *,
+        settings: LoopSettings | None = None,
+        mould: Mould | None = None,
+    ) -> None:
+        """mould: of a loop that was made in the same process and does no real I/O."""
+        if mould is None:
+            self._make_fields(settings or LoopSettings())
+        else:
+            self.__dict__ = mould.fields()
+        if settings is not None:
+            self.settings = settings
+            self.tracing = settings.tracing
+            self._outside = settings.allow_real_io
+            self._observed = settings.tracing or settings.rung is Rung.RELAXED
+        if scheduler is not None:
+            self.scheduler = scheduler
+            self.ran = getattr(scheduler, "ran", None)
+            self.heed = getattr(scheduler, "heed", None)
+            self.draw = None if self.tracing else getattr(scheduler, "draw", None)
+            self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
+
+    def _make_fields(self, settings: LoopSettings) -> None:
+        """Set every field, ours and asyncio's, as it is when a loop begins."""
         self.settings = settings
-        self.scheduler = scheduler
-        # Told of each lane or arrival that had no alternative; a scheduler that counts needs it.
-        self.ran: Callable[[Any], None] | None = getattr(scheduler, "ran", None)
+        self.scheduler = self.ran = self.heed = self.draw = None
         self.tracing = settings.tracing
+        self._outside = settings.allow_real_io
+        self._observed = settings.tracing or settings.rung is Rung.RELAXED
         self.trace: list[Turn] = []
-        self.heed: Callable[[Turn], None] | None = getattr(scheduler, "heed", None)
+        self.set_order = SET_ORDERS[0]
         self.births: list[Birth] = []
+        # invariant: counted as far as somebody asked for a path; see identity.ordinal_of.
+        self.ordinals: list[int] = []
+        self.siblings: dict[Birth, int] = {}
         self.hashed_futures = 0
         self.turn = 0
         self.offset_s = 0.0
@@ -106,7 +151,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.early: list[Op | ControlledTimer] = []
         self.journal: list[Event] = []
         self.scratch: dict[str, Any] = {}  # what adapters keep for the length of an execution
-        self.passed_over: dict[Any, int] = {}
+        self.passed_over: dict[Any, int] = {}  # how often each turn, in the discipline ``turns``
+        self.passed_oldest = 0  # how often the turn that waits longest, in the discipline ``indices``
         self.released: list[asyncio.Handle] = []
         self.interesting_tasks: set[Any] = set()
         self.countdowns: list[Countdown] = []  # of the runs to which something may happen
@@ -134,13 +180,10 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._ssock: Any = None
         self._csock: Any = None
         self._opening_pipe = False
-        super().__init__(external.LazySelector(self._gate))
+        super().__init__(self._selector)
+        if not settings.allow_real_io:
+            del self._selector
         self._clock_resolution = TICK_S / 1000
-        self._outside = settings.allow_real_io
-        self._observed = settings.tracing or settings.rung is Rung.RELAXED
-        self.set_order = SET_ORDERS[0]
-        if scheduler is not None:
-            self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
         self.set_task_factory(make_task)  # type: ignore[arg-type]
 
     # -- choices ---------------------------------------------------------------------------------
@@ -149,11 +192,22 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Ask the scheduler; ``enabled`` has at least two options, default first."""
         if self.scheduler is None:
             return 0
+        if self.draw is not None:
+            return self.drawn(kind, len(enabled), subject)
         point = ChoicePoint(kind, enabled, self.choices, self.now(), subject, interesting)
         value = self.scheduler.choose(point)
         if value:
             label = option_label(point, value) if self.tracing else ""
             self.decisions.append(Decision(self.choices, value, kind, str(subject or ""), label))
+        self.choices += 1
+        return value
+
+    def drawn(self, kind: ChoiceKind, options: int, subject: Any = None) -> int:
+        """Ask a scheduler that has ``draw``, which needs no choice point."""
+        value: int = self.draw(options)  # type: ignore[misc]
+        if value:
+            label = "" if subject is None else str(subject)
+            self.decisions.append(_new_tuple(Decision, (self.choices, value, kind, label, "")))
         self.choices += 1
         return value
 
@@ -305,17 +359,32 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     def create_task(self, coro: Any, **kwargs: Any) -> Any:
         """Return a task that hashes by number, unless the program set a task factory of its own."""
         factory = self._task_factory  # type: ignore[attr-defined]
-        if factory is not None and factory is not make_task:
-            if factory is _EAGER_FACTORY:
-                self._check_closed()  # type: ignore[attr-defined]
-                return ControlledTask(coro, loop=self, eager_start=True, **kwargs)
-            return super().create_task(coro, **kwargs)
-        self._check_closed()  # type: ignore[attr-defined]
-        task = ControlledTask(coro, loop=self, **kwargs)
-        trace = getattr(task, "_source_traceback", None)
-        if trace:
-            del trace[-1]
-        return task
+        if factory is make_task or factory is None:
+            self._check_closed()  # type: ignore[attr-defined]
+            task = ControlledTask(coro, loop=self, **kwargs)
+            if self._debug:
+                trace = getattr(task, "_source_traceback", None)
+                if trace:
+                    del trace[-1]
+            return task
+        if factory is _EAGER_FACTORY:
+            self._check_closed()  # type: ignore[attr-defined]
+            return ControlledTask(coro, loop=self, eager_start=True, **kwargs)
+        return super().create_task(coro, **kwargs)
+
+    def call_soon(  # type: ignore[override]  # the stubs want a type variable tuple
+        self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.Handle:
+        """Queue ``callback`` for the next iteration, as stock asyncio does, in fewer calls."""
+        if self._closed or self._debug:
+            return super().call_soon(callback, *args, context=context)
+        # What asyncio.Handle does, whose constructor costs as much as the rest of this method.
+        handle: Any = _new_handle(asyncio.Handle)
+        handle._callback, handle._args, handle._loop = callback, args, self
+        handle._context = contextvars.copy_context() if context is None else context
+        handle._cancelled, handle._repr, handle._source_traceback = False, None, None
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle  # type: ignore[no-any-return]
 
     # -- the iteration ---------------------------------------------------------------------------
 
@@ -332,7 +401,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         if self._observed:
             lanes.run_batch(self)
             return
-        if self.get_debug():
+        if self._debug:
             lanes.run_batch_in_debug_mode(self)
             return
         # invariant: what a callback makes ready runs in the next iteration, as in stock asyncio.
@@ -442,6 +511,16 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self._opening_pipe = True
             super()._make_self_pipe()  # type: ignore[misc]
             self._opening_pipe = False
+
+    def close(self) -> None:
+        """Close the loop; one that never left the process has only its queues to clear."""
+        used: Any = self._signal_handlers or self._default_executor  # type: ignore[attr-defined]
+        if used or "_selector" in vars(self) or self._debug or self.is_running():
+            super().close()
+            return
+        self._closed = self._executor_shutdown_called = True
+        self._ready.clear()  # type: ignore[attr-defined]
+        self._scheduled.clear()  # type: ignore[attr-defined]
 
     def _make_self_pipe(self) -> None:
         """Make none until it is needed, unless it surely is: a pipe costs two file descriptors per loop."""

@@ -21,11 +21,15 @@ class Uniform:
     """
 
     def __init__(self, source: random.Random) -> None:
-        self._source = source
+        self._random = source.random
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return any index with equal probability."""
-        return int(self._source.random() * len(point.enabled))
+        return self.draw(len(point.enabled))
+
+    def draw(self, options: int, /) -> int:
+        """Return any of so many indices with equal probability."""
+        return int(self._random() * options)
 
 
 class Plugin:

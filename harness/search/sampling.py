@@ -15,7 +15,6 @@ from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.search.learning import Watched
 from harness.search.portfolio import Failure, Trial, first_failure
-from harness.search.recording import Recorded
 
 
 class SchedulerPlugin(Protocol):
@@ -62,8 +61,8 @@ class Sampling:
             if trial.history.exhausted:
                 trial.history.exhausted = False
                 return
-            scheduler = Watched(inner) if self._learns else Recorded(inner)
+            scheduler = Watched(inner) if self._learns else inner
             execution = trial.run(scheduler, discipline=plugin.discipline, rung=self._rung)
             if isinstance(scheduler, Watched):
                 trial.learn(scheduler)
-            yield Failure(scheduler.plan, plugin.discipline, self._rung) if execution.violations else None
+            yield Failure(execution.schedule.plan(), plugin.discipline, self._rung) if execution.violations else None

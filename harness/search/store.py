@@ -214,7 +214,7 @@ def _follow(trial: Trial, entry: Entry) -> tuple[Failure | None, Execution, str]
     execution = trial.run(replay, discipline=schedule.discipline, rung=schedule.rung, beyond=True)
     lost = _lost(replay, execution)
     if not lost:
-        plan = {decision.index: decision.value for decision in schedule.decisions}
+        plan = schedule.plan()
         failure = Failure(plan, schedule.discipline, schedule.rung, minimal=entry.shrunk)
         return (failure if execution.violations else None), execution, ""
     if not entry.text:
