@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,7 @@ from harness.adapters.targets import scenario_target
 from harness.commands.catalogue import catalogue
 from harness.commands.export import export_command
 from harness.commands.grade import grade_command
+from harness.commands.pages import html_option, write_page
 from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
 from harness.commands.storages import usable_here
@@ -43,10 +44,13 @@ from harness.search.explain import explain_counterexample
 from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.replay import replay_text as run_replay_text
-from harness.search.result import SearchResult
+from harness.search.result import Counterexample, SearchResult
 from harness.search.store import FOLDER as FAILURES
 from harness.search.store import Store, Stored
 from harness.search.target import Target
+
+if TYPE_CHECKING:
+    from harness.adapters.jinja2.folder import PageFolder
 
 FOUND, USAGE, UNFINISHED, DIVERGED, INTERRUPTED = 1, 2, 3, 4, 130
 DATABASE = Path(".hypothesis") / "harness"
@@ -114,6 +118,7 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)
 @click.option("--no-store", is_flag=True, help="Do not run what failed before first, and do not keep failures.")
+@html_option
 @json_option
 def search(
     scenario: str,
@@ -129,6 +134,7 @@ def search(
     database: bool,
     store: Path,
     no_store: bool,
+    pages: PageFolder | None,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
@@ -162,15 +168,22 @@ def search(
             rows.append((target, _explained(target, result)))
             if result.interrupted:
                 break
-        objects += [
+        found = [
             result_object(result, setup=target.setup, rung=target.rung, without=target.without)
             for target, result in rows
         ]
+        reference = _reference(scenario, item, alone=len(chosen) == 1)
         if not as_json:
-            _print_results(item, rows, reference=_reference(scenario, item, alone=len(chosen) == 1))
+            _print_results(item, rows, reference=reference)
             for line in said:
                 click.echo(line)
             said.clear()
+        if pages is not None:
+            for described, page in zip(found, _write_pages(pages, rows, reference=reference), strict=True):
+                described["page"] = page or None
+                if page and not as_json:
+                    click.echo(f"page: {page}")
+        objects += found
         status = max(status, *(_status(result) for _, result in rows))
         if status == INTERRUPTED:
             break
@@ -283,7 +296,8 @@ def _explained(target: Target, result: SearchResult) -> SearchResult:
     if found is None or not found.replays:
         return result
     try:
-        return replace(result, counterexample=explain_counterexample(target, found))
+        title = f"{target.name} on {target.setup.get('storage', '')}"
+        return replace(result, counterexample=explain_counterexample(target, found, title=title))
     except KeyboardInterrupt:
         return result  # the finding is worth more than its explanation
 
@@ -308,7 +322,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         found = result.counterexample
         if found is None:
             continue
-        line = f"{_program()} replay {reference} {found.execution.schedule.token()}"
+        line = _replay_line(found, reference=reference)
         storage = target.setup.get("storage", "")
         if reported:
             click.echo(f"\n{storage}: {line}")
@@ -319,6 +333,18 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)
         click.echo(f"\ninterrupted after {total} execution(s)")
+
+
+def _replay_line(found: Counterexample, *, reference: str) -> str:
+    return f"{_program()} replay {reference} {found.execution.schedule.token()}"
+
+
+def _write_pages(pages: PageFolder, rows: list[tuple[Target, SearchResult]], *, reference: str) -> Iterator[str]:
+    """Write the page of each search that found something; yield its path, or "" for the others."""
+    for target, result in rows:
+        found = result.counterexample
+        replay = "" if found is None else _replay_line(found, reference=reference)
+        yield "" if found is None else write_page(pages, target, found, replay=replay)
 
 
 def _status(result: SearchResult) -> int:

@@ -28,6 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--interleave-no-store", action="store_true", help="Do not run what failed before first, and keep no failures."
     )
+    group.addoption("--interleave-html", metavar="DIR", help="Write one HTML page per failure to this folder.")
     parser.addini("interleave_store", "Folder of failing schedules; empty for none.", default=".harness")
     parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
 
@@ -40,8 +41,16 @@ def _budget(text: str) -> int:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marker, and refuse a damaged token before anything runs."""
+    """Register the marker, and refuse a damaged token or a folder that is none before anything runs."""
     config.addinivalue_line("markers", MARKER)
+    if folder := config.getoption("--interleave-html"):
+        from harness.adapters.jinja2.folder import PageFolder
+        from harness.model.errors import UsageError
+
+        try:
+            PageFolder(config.invocation_params.dir / folder)
+        except UsageError as error:
+            raise pytest.UsageError(f"--interleave-html: {error}") from error
     token = config.getoption("--interleave-replay")
     if token:
         from harness.model.errors import TokenError

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -36,7 +37,7 @@ from harness.model.schedule import Schedule, parse_token
 from harness.report.json import schedule_text
 from harness.report.text import failure_report, turns_that_matter
 from harness.runtime.ops import is_plumbing
-from harness.search.explain import explain_counterexample
+from harness.search.explain import explain_counterexample, explanation_of
 from harness.search.portfolio import search
 from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
@@ -159,7 +160,22 @@ class _Item(pytest.Item):
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
         report = failure_report(found, title=self.name, replay=line, without=target.without)
+        report += self._page(target, found, replay=line)
         raise InterleavingFailure(report, _error_of(found.execution))
+
+    def _page(self, target: Target, found: Counterexample, *, replay: str) -> str:
+        """Write the page of ``found`` where ``--interleave-html`` asks for it; return a line of the report."""
+        folder = self.config.getoption("--interleave-html")
+        if not folder:
+            return ""
+        from harness.adapters.jinja2.folder import PageFolder
+
+        explanation = found.explanation or explanation_of(target, found, title=self.name)
+        try:
+            file = PageFolder(self.config.invocation_params.dir / folder).write(explanation, replay=replay)
+        except UsageError as error:
+            return f"\n  {error}"
+        return f"\n  page: {os.path.relpath(file, self.config.invocation_params.dir)}"
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Show a report as it is, with the program's own traceback under it."""

@@ -42,6 +42,7 @@ def harness(*arguments, folder=ROOT, **variables):
         (["search", SCENARIO, "--clock", "coarse"], "unknown clock model 'coarse'"),
         (["search", SCENARIO, "--budget", "-3"], "Invalid value for '--budget': -3 is not in the range x>=1."),
         (["search", SCENARIO, "--budgt", "3"], "No such option '--budgt'."),
+        (["search", SCENARIO, "--html", "README.md"], "no pages can be written to README.md: README.md is no folder"),
         (["search"], "Missing argument 'SCENARIO'."),
         (["serch"], "No such command 'serch'."),
         (["replay", SCENARIO, "h1.damaged"], "damaged schedule token: 'h1.damaged'"),
@@ -200,3 +201,26 @@ def test_list_names_every_scenario():
     assert result.returncode == 0
     assert "issue_9615 " in result.stdout
     assert "agent-framework-core >=1.2,<1.24" in result.stdout
+
+
+@pytest.mark.slow
+def test_search_writes_a_page_per_counterexample(tmp_path):
+    """Named by scenario and storage; the path is printed, and is part of the object."""
+    found = harness("search", SCENARIO, "--storage", "remote", "--storage", "sqlite", "--html", str(tmp_path / "new"))
+    pages = [tmp_path / "new" / f"issue_9615-{storage}.html" for storage in ("remote", "sqlite")]
+    assert found.stdout.splitlines()[-2:] == [f"page: {page}" for page in pages]
+    same, other = (page.read_text(encoding="utf-8") for page in pages)
+    assert "<h1>issue_9615 on remote</h1>" in same
+    assert "<h1>issue_9615 on sqlite</h1>" in other
+    found = harness("search", SCENARIO, "--storage", "remote", "--html", str(tmp_path / "new"), "--json")
+    assert json.loads(found.stdout)["page"] == str(pages[0])
+    assert pages[0].read_text(encoding="utf-8") == same
+
+
+@pytest.mark.slow
+def test_a_search_that_finds_nothing_makes_no_folder(tmp_path):
+    """Nor does one that is refused."""
+    found = harness(
+        "search", SCENARIO, "--storage", "memory", "--no-shapes", "--budget", "3", "--html", str(tmp_path / "new")
+    )
+    assert (found.returncode, list(tmp_path.iterdir())) == (0, [])
