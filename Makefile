@@ -6,7 +6,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 # The other supported versions are tested too, where they are installed.
 OTHERS := $(shell $(PYTHON) scripts/find_pythons.py 3.11 3.12 3.13)
 
-.PHONY: race test lint unit long neighbours bench clean
+.PHONY: race test lint unit long browser neighbours bench clean
 
 # The main job: search microsoft/agent-framework #9615 on every storage. Status 1 means "found".
 race: $(VENV)/.installed
@@ -31,6 +31,10 @@ unit: $(VENV)/.installed
 # Tests that take minutes.
 long: $(VENV)/.installed
 	$(BIN)/python -m pytest tests -m long
+
+# Pages in a real browser: needs Chromium (Debian: apt-get install chromium), or its path in CHROMIUM.
+browser: $(VENV)/.installed
+	$(BIN)/python -m pytest tests -m browser -rs
 
 # Tests and scenarios of other frameworks, on affected releases in an environment of their own.
 NEIGHBOURS := tests/unit/adapters/test_langgraph.py tests/quality/test_neighbours.py \

@@ -202,6 +202,12 @@
     for (const made of document.querySelectorAll(".strip")) made.remove();
   });
 
-  const begin = boxAt(location.hash.slice(1));
-  if (begin) go(begin);
+  const begin = () => {
+    const box = boxAt(location.hash.slice(1));
+    if (!box) return;
+    box.scrollIntoView({ block: "center", inline: "center" });
+    go(box);
+  };
+  addEventListener("load", begin);
+  addEventListener("hashchange", begin);
 })();

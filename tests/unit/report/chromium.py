@@ -113,6 +113,7 @@ class Chromium:
 
     def open(self, page: Path, *, anchor: str = "") -> None:
         """Open a file and wait until it is there."""
+        self.send("Page.navigate", url="about:blank")  # else another anchor of the same page would load nothing
         self.events.clear()
         self.send("Page.navigate", url=page.resolve().as_uri() + anchor)
         while not self._is_loaded(page.name):
