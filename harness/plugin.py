@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--interleave-no-store", action="store_true", help="Do not run what failed before first, and keep no failures."
     )
     group.addoption("--interleave-html", metavar="DIR", help="Write one HTML page per failure to this folder.")
+    group.addoption("--interleave-export", metavar="FILE", help="With --interleave-replay: for `harness export`.")
     parser.addini("interleave_store", "Folder of failing schedules; empty for none.", default=".harness")
     parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
 

@@ -10,6 +10,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -254,6 +255,9 @@ class InterleavedFunction(_Item, pytest.Function):
         options = self._options()
         target = self._target(options)
         schedule = self.recorded(options["schedule"])
+        if schedule is not None and (file := self.config.getoption("--interleave-export")):
+            self._export(target, schedule, Path(file), options=options)
+            return
         if schedule is not None:
             self.run_again(target, schedule)
             return
@@ -261,6 +265,21 @@ class InterleavedFunction(_Item, pytest.Function):
         result = self.look(target, budget=budget, scheduler=options["scheduler"])
         if result.counterexample is not None:
             self.fail(result.counterexample, target)
+
+    def _export(self, target: Target, schedule: Schedule | str, file: Path, *, options: dict[str, Any]) -> None:
+        """Write what ``harness export`` makes a file of."""
+        from harness.adapters.pytest_export import write_export  # only an export needs it
+
+        slot = self._slot()
+        adapter = None if slot is None else load_adapter(options["adapter"])
+        text = write_export(
+            self, target, schedule, adapter=adapter, storages=options["storages"], script=file.suffix == ".script"
+        )
+        file.write_text(text, encoding="utf-8")
+
+    def _slot(self) -> DurableSlot | None:
+        """Return what stands for ``durable``, if the test takes it."""
+        return next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
 
     def _options(self) -> dict[str, Any]:
         marker = self.get_closest_marker("interleave")
@@ -283,7 +302,7 @@ class InterleavedFunction(_Item, pytest.Function):
         except (KeyError, ValueError):
             raise unknown("rung", name=str(options["rung"]), known=[item.label for item in Rung]) from None
         patches: list[Patch] = [clock_patch(options["clock"])]
-        slot = next((value for value in self.funcargs.values() if isinstance(value, DurableSlot)), None)
+        slot = self._slot()
         make_durable: Callable[[], Any] | None = None
         oracles: tuple[str, ...] = ()
         setup = {"test": self.nodeid, "clock": options["clock"]}

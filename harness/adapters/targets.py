@@ -20,7 +20,7 @@ from harness.model.outcome import Execution
 from harness.model.registry import load_plugin, plugin_names, unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
-from harness.report.export.layout import Draft
+from harness.report.export.layout import Draft, Tested
 from harness.runtime.execution import Session
 from harness.search.target import Oracle, Patch, Target
 
@@ -69,6 +69,10 @@ class Adapter(Protocol):
 
         parked: the name and the source line of each op. Raises ExportError for what has no plain form.
         """
+        ...
+
+    def test_drafts(self, tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
+        """Yield the same of a test that takes ``durable``."""
         ...
 
 

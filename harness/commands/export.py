@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ import click
 
 from harness.adapters.targets import load_adapter
 from harness.commands.recorded import Given, given_schedule, split
-from harness.model.errors import UsageError
+from harness.commands.tested import error_line, folder_of, run_pytest, tested_id
+from harness.model.errors import DivergenceError, UsageError
 from harness.model.rung import Rung
+from harness.model.schedule import parse_token
 from harness.report.export.layout import lay_out
 from harness.report.export.probe import Probe, probe
 from harness.report.export.source import ExportError
+from harness.report.json import schedule_text
 from harness.search.replay import watch
 
 NOT_SHOWN = 1
@@ -52,21 +56,20 @@ def export_command(
     """
     if len(schedule) > 2:
         raise UsageError("export takes one scenario and one schedule; put words into quotes")
-    given = given_schedule(
-        schedule[0] if len(schedule) == 2 else "",
-        schedule[-1],
-        storage=storage,
-        shapes=shapes,
-        faults=split(faults),
-    )
-    text, tried = exported(given, script=script)
+    scenario = schedule[0] if len(schedule) == 2 else ""
+    if test := tested_id(scenario, schedule[-1]):
+        finding, text, tried = exported_test(test, schedule[-1], script=script)
+    else:
+        given = given_schedule(scenario, schedule[-1], storage=storage, shapes=shapes, faults=split(faults))
+        finding = Finding(given.scenario.name, given.target.setup["storage"], given.text)
+        text, tried = exported(given, script=script)
     written = bool(text) and (tried.fails or force)
     if written and output is not None:
         _write(output, text)
     if as_json:
-        click.echo(json.dumps(_object(given, text, tried, output if written else None), indent=2))
+        click.echo(json.dumps(_object(finding, text, tried, output if written else None), indent=2))
     elif not tried.fails:
-        click.echo(f"harness: {_title(given)} does not show on the stock loop: {tried.detail}", err=True)
+        click.echo(f"harness: {finding.title} does not show on the stock loop: {tried.detail}", err=True)
     if not written:
         return NOT_SHOWN
     if as_json:
@@ -80,17 +83,64 @@ def export_command(
     return 0
 
 
-def _object(given: Given, text: str, tried: Probe, written: Path | None) -> dict[str, Any]:
+def _object(finding: Finding, text: str, tried: Probe, written: Path | None) -> dict[str, Any]:
     return {
-        "scenario": given.scenario.name,
-        "storage": given.target.setup["storage"],
-        "text": given.text,
+        "scenario": finding.name,
+        "storage": finding.storage,
+        "text": finding.text,
         "fails_on_stock_loop": tried.fails,
         "detail": tried.detail,
         "lines": text.count("\n"),
         "file": None if written is None else str(written),
         "source": text,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is exported. name: of a scenario, or the id of a test. storage: "" where there is none. text: in words."""
+
+    name: str
+    storage: str
+    text: str
+
+    @property
+    def title(self) -> str:
+        """It, in one line."""
+        return f"{self.name} on {self.storage} ({self.text})" if self.storage else f"{self.name} ({self.text})"
+
+
+def exported_test(test: str, schedule: str, *, script: bool = False) -> tuple[Finding, str, Probe]:
+    """Return what is exported, and the same as ``exported``, for a schedule of a test; pytest sets it up."""
+    recorded = None if " " in schedule else parse_token(schedule)
+    words = schedule if recorded is None else schedule_text(recorded.decisions)
+    finding = Finding(test, "" if recorded is None else recorded.setup.get("storage", ""), words)
+    with tempfile.TemporaryDirectory(prefix="export-") as folder:
+        file = Path(folder) / ("found.script" if script else "found.test")
+        options = ["--interleave-replay", schedule, "--interleave-export", str(file), "--interleave-no-store"]
+        outcome = run_pytest(test, options)
+        if not file.exists():
+            raise UsageError(f"{finding.title} cannot be executed here: {error_line(outcome)}")
+        found = json.loads(file.read_text(encoding="utf-8"))
+    if "diverged" in found:
+        raise DivergenceError(**found["diverged"])
+    if "error" in found and not found.get("files"):
+        raise ExportError(f"{finding.title}: {found['error']}")
+    if not found["broken"]:
+        return finding, "", Probe(False, "no promise is broken any more")
+    if found["rung"] == Rung.RELAXED.label:
+        raise ExportError(f"{finding.title} needs the rung relaxed: no run on the stock loop can show it")
+    base = folder_of(test)
+    path = [base, (base / test.partition("::")[0]).parent]
+    text, tried = "", Probe(False, "")
+    for draft in found["files"]:
+        text = draft["text"]
+        tried = probe(text, script=script, fails_with=draft["fails_with"], path=path)
+        if tried.fails:
+            break
+    if "error" in found and not tried.fails:
+        raise ExportError(f"{finding.title}: {found['error']}")
+    return finding, text, tried
 
 
 def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:
@@ -104,10 +154,12 @@ def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:
     if execution.rung is Rung.RELAXED:
         raise ExportError(f"{_title(given)} needs the rung relaxed: no run on the stock loop can show it")
     adapter = load_adapter(given.scenario.adapter)
+    if not hasattr(adapter, "drafts"):
+        raise ExportError(f"{_title(given)}: an export knows the calls of agent-framework only")
     text, tried = "", Probe(False, "")
     for draft in adapter.drafts(given.scenario, given.target.setup, execution, parked):
         text = lay_out(draft, draft.order, script=script)
-        tried = probe(text, script=script)
+        tried = probe(text, script=script, fails_with=draft.fails_with)
         if tried.fails:
             break
     return text, tried

@@ -38,6 +38,7 @@ class DivergenceError(HarnessError, RuntimeError):
 
     def __init__(self, *, choice: int, now_s: float, recorded: str, met: str) -> None:
         self.choice = choice
+        self.now_s = now_s
         self.recorded = recorded
         self.met = met
         super().__init__(

@@ -35,7 +35,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
             if run.number in disturbed:
                 continue
             return Violation("restore_complete", f"run {run.number} failed on resume: {run.end['error']}", turn)
-        got = sorted([*_before(journal, runs, run), *run.end.get("values", ())])
+        got = sorted([*put_out_before(journal, runs, run), *run.end.get("values", ())])
         expected = sorted(reference.data["values"])
         if got != expected:
             return Violation(
@@ -47,7 +47,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     return None
 
 
-def _before(journal: Sequence[Event], runs: dict[int, Run], run: Run) -> list[str]:
+def put_out_before(journal: Sequence[Event], runs: dict[int, Run], run: Run) -> list[str]:
     """Return what was put out before the checkpoint that ``run`` began from was saved.
 
     Only graph workflows put anything out before they end; a functional one returns its output anew.

@@ -75,7 +75,6 @@ def test_an_export_is_an_object_for_tools(harness, tmp_path):
             "harness: issue_9615_yield on yielding (hold order_flow/done (2nd)) needs the rung relaxed: no run on the "
             "stock loop can show it\n",
         ),
-        (["straggler", "hold cached/sleep(0.05)", "--storage", "remote"], 2, "oracle no_zombies\n"),
         (["issue_9615", "default order", "--storage", "memory"], 1, "no promise is broken any more\n"),
         (["hold done/job:write"], 2, "name the scenario, too\n"),
         (["issue_9615", "default", "order"], 2, "put words into quotes\n"),

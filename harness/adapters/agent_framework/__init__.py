@@ -15,7 +15,7 @@ from harness.adapters.agent_framework.observe import observed
 from harness.model.outcome import Execution
 from harness.model.registry import load_plugin, plugin_names
 from harness.model.scenario import Scenario
-from harness.report.export.layout import Draft
+from harness.report.export.layout import Draft, Tested
 
 _STORAGES = "harness.adapters.agent_framework.storages"
 _FIXES = "harness.adapters.agent_framework.fixes"
@@ -70,6 +70,12 @@ class AgentFramework:
         from harness.adapters.agent_framework.export import drafts  # only an export needs it
 
         return drafts(scenario, setup, execution, parked)
+
+    def test_drafts(self, tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
+        """Yield a failing execution of a test as the source of a plain one."""
+        from harness.adapters.agent_framework.export import Finding, drafts_of
+
+        return drafts_of(Finding(tested, execution, parked))
 
 
 PLUGIN = AgentFramework()

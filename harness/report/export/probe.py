@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,16 @@ class Probe:
     detail: str
 
 
-def probe(text: str, *, script: bool = False) -> Probe:
-    """Run ``text`` once: a test under pytest without any plug-in, a script by itself."""
+FAILS_WITH = ("AssertionError", "assert ", "BUG: ")
+
+
+def probe(
+    text: str, *, script: bool = False, fails_with: Sequence[str] = FAILS_WITH, path: Sequence[Path] = ()
+) -> Probe:
+    """Run ``text`` once: a test under pytest without any plug-in, a script by itself.
+
+    fails_with: how the failure that is meant begins. path: folders from which the program imports.
+    """
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         file = Path(folder) / "test_exported.py"
         file.write_text(text, encoding="utf-8")
@@ -39,7 +48,14 @@ def probe(text: str, *, script: bool = False) -> Probe:
                 timeout=TIMEOUT_S,
                 cwd=folder,
                 check=False,
-                env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""},
+                env={
+                    **os.environ,
+                    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                    "PYTEST_ADDOPTS": "",
+                    "PYTHONPATH": os.pathsep.join([*map(str, path), os.environ.get("PYTHONPATH", "")]).strip(
+                        os.pathsep
+                    ),
+                },
             )
         except subprocess.TimeoutExpired:
             return Probe(False, f"it did not end within {TIMEOUT_S} s")
@@ -48,6 +64,6 @@ def probe(text: str, *, script: bool = False) -> Probe:
         return Probe(False, "it passes there")
     # pytest marks the lines of an error with E; a script prints the error last
     said = [line[1:].strip() for line in output if line.startswith("E ")] or output[-1:]
-    if said and said[0].startswith(("AssertionError", "BUG: ")):
+    if said and said[0].startswith(tuple(fails_with)):
         return Probe(True, said[0])
     return Probe(False, f"it ends in another way: {said[0] if said else f'status {done.returncode}'}")

@@ -1,70 +1,96 @@
-"""The source of a program, cut down to what one exported file needs.
+"""The source of a program: its definitions, what each of them needs, and its imports.
 
-Owns edits of source text by syntax tree, so that what is kept looks as its author wrote it; must not run it.
+Owns the reading of one file by syntax tree; must not change what it reads, nor run it.
 """
 
 from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from harness.model.errors import UsageError
 
 _PACKAGE = "harness"
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 
 
 class ExportError(UsageError):
     """A finding has no plain form; the message is the reason, one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """Replace the bytes from ``start`` to ``end`` of a file by ``text``."""
-
-    start: int
-    end: int
-    text: str
-
-
 class Source:
-    """One Python file whose definitions can be cut out and made plain."""
+    """One Python file whose definitions can be cut out.
 
-    def __init__(self, text: str) -> None:
-        self._bytes = text.encode()
+    more: the text of other files that belong to it, such as a ``conftest.py``. Their lines come behind its own.
+    """
+
+    def __init__(self, text: str, *more: str) -> None:
+        parts = [part if part.endswith("\n") else f"{part}\n" for part in (text, *more)]
+        self.firsts = [sum(part.count("\n") for part in parts[:index]) for index in range(len(parts))]
+        self._bytes = "".join(parts).encode()
         self._offsets = [0]
         for line in self._bytes.splitlines(keepends=True):
             self._offsets.append(self._offsets[-1] + len(line))
-        self.tree = ast.parse(text)
+        self.tree = ast.parse(self._bytes)
         self._aliases = _aliases(self.tree)
         self.definitions: dict[str, ast.stmt] = {}
         for node in self.tree.body:
             if isinstance(node, _DEFINITIONS):
                 self.definitions[node.name] = node
-            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                self.definitions[node.targets[0].id] = node
+            elif isinstance(node, ast.Assign):
+                names = (item for target in node.targets for item in ast.walk(target))
+                self.definitions.update({item.id: node for item in names if isinstance(item, ast.Name)})
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
                 self.definitions[node.target.id] = node
 
     def text(self, node: ast.AST) -> str:
         """Return the source of ``node``."""
-        start, end = self._span(node)
+        return self.between(*self.span(node))
+
+    def between(self, start: int, end: int) -> str:
+        """Return the source from byte ``start`` to byte ``end``."""
         return self._bytes[start:end].decode()
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Return the first byte of ``node``, without its decorators, and the one behind it."""
+        item: ast.expr = node  # type: ignore[assignment]
+        end_line, end_column = item.end_lineno or item.lineno, item.end_col_offset or 0
+        return self._offsets[item.lineno - 1] + item.col_offset, self._offsets[end_line - 1] + end_column
+
+    def lines_of(self, statement: ast.stmt) -> tuple[int, int]:
+        """Return the first byte of the first line of a statement, and the one behind it and the empty lines after."""
+        last = statement.end_lineno or statement.lineno
+        while last + 1 < len(self._offsets) and not self._bytes[self._offsets[last] : self._offsets[last + 1]].strip():
+            last += 1
+        return self._offsets[first_line(statement) - 1], self._offsets[last]
+
+    def gap(self, one: ast.stmt, other: ast.stmt) -> str:
+        """Return the comments and the empty line between two statements of one body, at column 0."""
+        between = self.between(self._offsets[one.end_lineno or one.lineno], self.lines_of(other)[0])
+        lines = [line.strip() for line in between.splitlines()]
+        kept = [line for index, line in enumerate(lines) if line or index == 0 or lines[index - 1]]
+        return "".join(f"{line}\n" for line in kept)
 
     def function_at(self, line: int) -> str:
         """Return the name of the innermost function around ``line``, or ""."""
         found = ""
         for node in ast.walk(self.tree):
-            inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line
-            if inside and line <= (node.end_lineno or 0):  # type: ignore[attr-defined]
-                found = node.name  # type: ignore[attr-defined]  # walk goes from the outside in
+            if isinstance(node, _FUNCTIONS) and node.lineno <= line <= (node.end_lineno or 0):
+                found = node.name  # walk goes from the outside in
         return found
 
-    def needed(self, roots: Iterable[str]) -> list[str]:
-        """Return the definitions that ``roots`` need, themselves included, in the order of the file."""
-        wanted, queue = set[str](), list(roots)
+    def function(self, name: str, line: int) -> ast.AsyncFunctionDef:
+        """Return the async function ``name`` that begins at ``line``, decorators included; raises ExportError."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.AsyncFunctionDef) and node.name == name and first_line(node) == line:
+                return node
+        raise ExportError(f"{name!r} was not found in its file")
+
+    def needed(self, roots: Iterable[str], nodes: Iterable[ast.AST] = ()) -> list[str]:
+        """Return the definitions that ``roots`` and ``nodes`` need, roots included, in the order of the file."""
+        wanted, queue = set[str](), [*roots, *(name for node in nodes for name in sorted(names_in(node)))]
         while queue:
             name = queue.pop()
             node = self.definitions.get(name)
@@ -74,104 +100,12 @@ class Source:
             queue += sorted(names_in(node))
         return [name for name in self.definitions if name in wanted]
 
-    def calls(self, names: Iterable[str], what: str) -> bool:
-        """Return whether the definitions ``names`` use ``harness.<what>``."""
-        nodes = (node for name in names for node in ast.walk(self.definitions[name]))
-        return any(self._means(node) == what for node in nodes if isinstance(node, ast.expr))
+    def calls(self, nodes: Iterable[ast.AST], what: str) -> bool:
+        """Return whether ``nodes`` use ``harness.<what>``."""
+        found = (item for node in nodes for item in ast.walk(node))
+        return any(self.means(item) == what for item in found if isinstance(item, ast.expr))
 
-    def plain(self, name: str, *, notes: Mapping[str, str], docstrings: bool) -> str:
-        """Return definition ``name`` without the harness.
-
-        Points and sleeps become gates, attempts a variable, effects are left out. notes: function name to a
-        statement that is put first in its body. Raises ExportError for anything else of the harness.
-        """
-        node = self.definitions[name]
-        first = min([node.lineno, *(item.lineno for item in getattr(node, "decorator_list", ()))])
-        start = self._offsets[first - 1]
-        end = self._span(node)[1]
-        edits = sorted(self._edits(node, notes, docstrings=docstrings), key=lambda edit: edit.start, reverse=True)
-        text = self._bytes[start:end]
-        done = end + 1
-        for edit in edits:
-            if edit.end > done:
-                continue  # inside what was replaced already
-            text = text[: edit.start - start] + edit.text.encode() + text[edit.end - start :]
-            done = edit.start
-        return text.decode()
-
-    def imports(self) -> list[tuple[str, str, str]]:
-        """Return (module, name or "", name in the file) of each import that is not the harness's."""
-        found = []
-        for node in self.tree.body:
-            if isinstance(node, ast.Import):
-                found += [(alias.name, "", alias.asname or alias.name) for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                found += [(node.module, alias.name, alias.asname or alias.name) for alias in node.names]
-        return [item for item in found if item[0].partition(".")[0] not in (_PACKAGE, "__future__")]
-
-    def _edits(self, node: ast.AST, notes: Mapping[str, str], *, docstrings: bool) -> Iterable[Edit]:
-        function = getattr(node, "name", "")
-        queue: list[tuple[ast.AST, str]] = [(node, function)]
-        while queue:
-            item, inside = queue.pop()
-            if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-                inside = item.name
-                yield from self._first_lines(item, notes.get(item.name, ""), docstrings=docstrings)
-            elif (
-                isinstance(item, ast.ClassDef) and not docstrings and len(item.body) > 1 and _is_docstring(item.body[0])
-            ):
-                yield self._without(item.body[0])
-            if isinstance(item, ast.Expr) and self._means(item.value) == "effect":
-                yield self._without(item)
-                continue
-            if isinstance(item, ast.Call):
-                edit = self._call(item, inside)
-                if edit is not None:
-                    yield edit
-                    continue
-            elif isinstance(item, ast.expr) and self._means(item):
-                raise ExportError(f"{self.text(item)} (line {item.lineno}) has no plain form")
-            queue += [(child, inside) for child in ast.iter_child_nodes(item)]
-
-    def _call(self, call: ast.Call, inside: str) -> Edit | None:
-        what = self._means(call)
-        start, end = self._span(call)
-        if what == "point":
-            argument = self.text(call.args[0]) if call.args else '"point"'
-            return Edit(start, end, f"gate({argument})")
-        if what == "attempt":
-            return Edit(start, end, "attempt")
-        if what:
-            raise ExportError(f"{self.text(call)} (line {call.lineno}) has no plain form")
-        if self.text(call.func) == "asyncio.sleep" and call.args and not _is_zero(call.args[0]):
-            return Edit(start, end, f'gate("{inside}")')
-        return None
-
-    def _first_lines(
-        self, function: ast.FunctionDef | ast.AsyncFunctionDef, note: str, *, docstrings: bool
-    ) -> Iterable[Edit]:
-        first = function.body[0]
-        indent = " " * first.col_offset
-        if not _is_docstring(first):
-            if note:
-                start = self._span(first)[0]
-                yield Edit(start, start, f"{note}\n{indent}")
-            return
-        if not docstrings and (note or len(function.body) > 1):
-            start, end = self._span(first)
-            yield Edit(start, end, note) if note else self._without(first)
-        elif note:
-            end = self._span(first)[1]
-            yield Edit(end, end, f"\n{indent}{note}")
-
-    def _without(self, statement: ast.stmt) -> Edit:
-        """Return the edit that removes a statement with its line and the empty ones behind it."""
-        last = statement.end_lineno or statement.lineno
-        while last + 1 < len(self._offsets) and not self._bytes[self._offsets[last] : self._offsets[last + 1]].strip():
-            last += 1  # the empty lines behind it
-        return Edit(self._offsets[statement.lineno - 1], self._offsets[last], "")
-
-    def _means(self, node: ast.expr) -> str:
+    def means(self, node: ast.expr) -> str:
         """Return which name of the harness ``node`` calls or is, or ""."""
         if isinstance(node, ast.Call):
             node = node.func
@@ -179,15 +113,54 @@ class Source:
             return node.attr if self._aliases.get(node.value.id) == "" else ""
         return self._aliases.get(node.id, "") if isinstance(node, ast.Name) else ""
 
-    def _span(self, node: ast.AST) -> tuple[int, int]:
-        item: ast.expr = node  # type: ignore[assignment]
-        end_line, end_column = item.end_lineno or item.lineno, item.end_col_offset or 0
-        return self._offsets[item.lineno - 1] + item.col_offset, self._offsets[end_line - 1] + end_column
+    def imports(self) -> list[tuple[str, str, str]]:
+        """Return (module, name or "", name in the file) of each import that is not the harness's.
+
+        Raises ExportError for a relative one, which means nothing elsewhere.
+        """
+        found = []
+        for node in self.tree.body:
+            if isinstance(node, ast.Import):
+                found += [(alias.name, "", alias.asname or alias.name) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                if node.level:
+                    raise ExportError(f"{self.text(node)} (line {node.lineno}) means nothing in another file")
+                found += [(node.module or "", alias.name, alias.asname or alias.name) for alias in node.names]
+        return [item for item in found if item[0].partition(".")[0] not in (_PACKAGE, "__future__")]
+
+    def literal(self, node: ast.expr) -> tuple[object, ...] | None:
+        """Return the values of a tuple or a list, or of a name for one; None for anything else."""
+        if isinstance(node, ast.Name):
+            node = getattr(self.definitions.get(node.id), "value", node)
+        try:
+            return tuple(ast.literal_eval(node))
+        except (ValueError, TypeError):
+            return None
+
+    def full_name(self, node: ast.expr) -> str:
+        """Return what ``node`` is called in the module that it comes from, such as ``asyncio.sleep``."""
+        text = self.text(node)
+        first, dot, rest = text.partition(".")
+        for module, name, local in self.imports():
+            if local == first:
+                return f"{module}.{name}{dot}{rest}" if name else f"{module}{dot}{rest}"
+        return text
+
+
+def first_line(node: ast.stmt) -> int:
+    """Return the line at which a statement begins, decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(item.lineno for item in decorators)])
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return every name that ``node`` reads."""
+    """Return every name that ``node`` uses."""
     return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Return whether a statement is nothing but a text."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def import_lines(imports: Iterable[tuple[str, str, str]], *, used: set[str]) -> str:
@@ -221,11 +194,3 @@ def _aliases(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == _PACKAGE:
             found.update({alias.asname or alias.name: alias.name for alias in node.names})
     return found
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.report.export.gates import CANCEL, Order, order_of
+from harness.report.export.gates import CANCEL, EVENT, Order, order_of
 from harness.report.export.layout import MAX_LINES, Draft, lay_out
+from harness.report.export.plain import Plain
 from harness.report.export.probe import Probe, probe
 from harness.report.export.source import ExportError, Source, import_lines
 
@@ -55,7 +56,7 @@ def test_only_what_is_needed_is_kept():
 
 def test_a_function_becomes_plain_and_keeps_its_looks():
     """Points and sleeps are gates, attempts a variable, effects are gone; the rest is as it was written."""
-    assert Source(PROGRAM).plain("work", notes={"work": 'executed.append("work")'}, docstrings=True) == (
+    assert Plain(Source(PROGRAM), notes={"work": 'executed.append("work")'}).definition("work") == (
         "@step\n"
         "async def work(order: int) -> str:  # größe\n"
         '    """Work."""\n'
@@ -72,9 +73,9 @@ def test_a_function_becomes_plain_and_keeps_its_looks():
 
 def test_docstrings_can_be_left_out():
     """With the empty lines behind them; the note takes the place of one."""
-    source = Source(PROGRAM)
-    assert source.plain("Helper", notes={}, docstrings=False) == "class Helper:\n    size = LIMIT"
-    lines = source.plain("work", notes={"work": "note()"}, docstrings=False).splitlines()
+    plain = Plain(Source(PROGRAM), notes={"work": "note()"}, docstrings=False)
+    assert plain.definition("Helper") == "class Helper:\n    size = LIMIT"
+    lines = plain.definition("work").splitlines()
     assert lines[2:4] == ["    note()", '    await gate("call")  # kept comment']
 
 
@@ -89,7 +90,7 @@ def test_anything_else_of_the_harness_is_refused(call, message):
     """Rather than guessed."""
     text = f"import harness\n\n\nasync def work():\n    return {call}\n"
     with pytest.raises(ExportError) as raised:
-        Source(text).plain("work", notes={}, docstrings=True)
+        Plain(Source(text)).definition("work")
     assert message in str(raised.value)
 
 
@@ -111,7 +112,7 @@ PARKED = [("done/save", "save"), ("flaky/call", "call"), ("flaky/save", "save"),
         (["done/save", "flaky/call"], Order(("save 1", "call 1", "save 2"), numbered=True)),
         (["flaky/save", "flaky/call"], Order(("save 2", "call 1", "save 1"), numbered=True)),
         (["done/save", "flaky/save", "job.done"], Order(("save", "call"))),
-        ([CANCEL, "flaky/call"], Order((CANCEL, "call", "save"))),
+        ([EVENT + CANCEL, "flaky/call"], Order((CANCEL, "call", "save"))),
         ([], Order(("save 1", "call 1", "save 2"), numbered=True)),
     ],
 )

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model.outcome import Event
-from harness.model.scenario import Scenario
+from harness.model.outcome import Event, Execution
+from harness.report.export.layout import Tested
 from harness.report.export.source import ExportError
 
 MEMORY = "InMemoryCheckpointStorage"
@@ -22,6 +22,7 @@ _WAITS = {
     "write-order": "latency-before",
     "file": "thread",
     "sqlite": "thread",
+    "cosmos": "latency-before",
 }
 # Shapes that differ from a plainer one in what they cost, and seldom in what they break.
 PLAINER = dict.fromkeys(("create-task", "gather", "latency-both"), "latency-before")
@@ -48,25 +49,26 @@ class PlainStorage:
     gates: tuple[str, ...] = ()
     reads: bool = False
 
+    def keeping(self) -> PlainStorage:
+        """Return a storage that also keeps a copy of what is passed to ``save``; raises ExportError."""
+        if self.name != MEMORY:
+            raise ExportError("a storage that waits and keeps copies has no plain form")
+        return PlainStorage("Storage", _KEEPS)
+
 
 def plain_storage(
-    scenario: Scenario,
-    name: str,
-    shape: str,
-    faults: Mapping[str, str],
-    journal: Sequence[Event],
-    *,
-    reads: bool,
+    tested: Tested, execution: Execution, shape: str, faults: Mapping[str, str], *, reads: bool
 ) -> PlainStorage:
-    """Return the storage ``name`` with its saves in ``shape``.
+    """Return the storage of a finding with its saves in ``shape``.
 
-    faults: by the name of the save. journal: says which save that is. reads: let reads wait where they are jobs.
-    Raises ExportError for a storage that is neither ours nor a class of the scenario's file.
+    faults: by the name of the save. reads: let reads wait where they are jobs.
+    Raises ExportError for a storage that is neither ours nor a class that the program's file knows.
     """
-    factory = scenario.storages.get(name)
+    name, journal = tested.setup["storage"], execution.journal
+    factory = tested.storages.get(name)
     if factory is not None:
         made = type(factory(Path()))
-        if made.__module__ != scenario.program.__module__ or shape != "as-is":
+        if tested.namespace.get(made.__name__) is not made or shape != "as-is":
             raise ExportError(f"the storage {name!r} has no plain form")
         return PlainStorage(made.__name__, own=True)
     if name not in _WAITS:
@@ -74,15 +76,19 @@ def plain_storage(
     waits = _WAITS[name] if shape == "as-is" else shape
     before, after = _SHAPES.get(waits, (False, False))
     raising = {subject: option for subject, option in faults.items() if option.startswith("raises ")}
-    if waits == "as-is" and not raising:
+    ticks = tested.setup.get("clock", "increasing") == "increasing"
+    if waits == "as-is" and not raising and ticks:
         return PlainStorage(MEMORY)
     doc, how = _HOW.get(waits, ("its save yields to the loop" if "yield" in waits else "in memory", "save"))
     lines = _save_lines(name, waits, raising, journal)
+    if not ticks:
+        doc = "two saves come within one tick of the clock"
+        lines.insert(0, 'checkpoint.timestamp = "2026-01-01T00:00:00+00:00"')
     methods = _methods(how, lines)
     if raising:
         doc = "its connection breaks during one save"
         methods.insert(0, "saves = 0")
-    reads = reads and name == "sqlite" and waits == "thread"
+    reads = reads and name in ("sqlite", "cosmos") and waits == "thread"
     if reads:
         methods.append(_READ)
     if name == "write-order":
@@ -94,6 +100,12 @@ def plain_storage(
     return PlainStorage("Storage", text=text, gates=gates, reads=reads)
 
 
+_KEEPS = f"""class Storage({MEMORY}):  # keeps a copy of what is saved
+    saved = {{}}
+
+    async def save(self, checkpoint):
+        self.saved[checkpoint.checkpoint_id] = copy.deepcopy(checkpoint.to_dict())
+        return await super().save(checkpoint)"""
 _READ = """async def get_latest(self, *, workflow_name):
     await gate("read")
     return await super().get_latest(workflow_name=workflow_name)"""
