@@ -5,6 +5,7 @@ Owns the grouping and the marks; must not know sizes or coordinates.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,10 @@ from harness.model.explanation import Row, Timeline
 MAX_ROWS = 2_000
 
 FIRST, SECOND = "first of the deciding ordering", "second of the deciding ordering"
-HELD, EARLY, BROKEN = "held", "let in early", "the promise is broken"
+HELD, EARLY, FAULT, BROKEN = "held", "let in early", "a fault", "the promise is broken"
+
+# Facts that come from outside of the program, at a moment that the schedule chose.
+_OUTSIDE = re.compile(r"run \d+ cancelled|run\.timeout ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[int, tuple[int, ...]]]:
     head = -1
     facts: list[int] = []
     for index, row in enumerate(rows):
-        if row.kind == "fact" and head >= 0 and not row.name.startswith("run.cancelled"):
+        if row.kind == "fact" and head >= 0 and not _OUTSIDE.match(row.text):
             facts.append(index)
             continue
         if head >= 0:
@@ -104,7 +108,9 @@ def _marks(timeline: Timeline, rows: tuple[int, ...]) -> tuple[str, ...]:
     for number, (first, second) in enumerate(timeline.deciding, start=1):
         which = f" ({number})" if len(timeline.deciding) > 1 else ""
         marks += [f"{FIRST}{which}"] * (first in rows) + [f"{SECOND}{which}"] * (second in rows)
-    marks += [HELD for index in rows if timeline.rows[index].kind == "held"]
+    for index in rows:
+        row = timeline.rows[index]
+        marks += [HELD] * (row.kind == "held") + [FAULT] * (row.kind == "fact" and bool(_OUTSIDE.match(row.text)))
     for op in timeline.ops:
         if (op.held or op.early) and (op.parked in rows or op.arrived in rows):
             marks.append(HELD if op.held else EARLY)

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from harness.model.explanation import Pending, Row, Timeline
 from harness.report.timeline.columns import BROKEN, Column
-from harness.report.timeline.words import EVENT_LOOP, describe, format_time
+from harness.report.timeline.words import EVENT_LOOP, describe, format_time, lane_of
 
 CHARACTER, LINE = 6.4, 15.0  # of the text in a box
 MAX_CHARACTERS, MAX_LINES = 26, 4
+NAME_CHARACTERS, MAX_NAME = 18, 72  # of the name of a lane: in one line, and in all
 NARROW, SYMBOL, BOX_PADDING = 22.0, 32.0, 7.0  # of a box: without text, beside its text, above and below
 BETWEEN, AXIS, TRACK_PADDING = 12.0, 40.0, 9.0
 BAR, BAR_SPACE = 16.0, 19.0
@@ -74,7 +75,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The lane of one task. middle: y of its line. begin, end: x of it."""
+    """The lane of one task. name: as much of it as there is room for. middle: y of its line. begin, end: x of it."""
 
     name: str
     path: str
@@ -129,7 +130,7 @@ def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: in
     lanes = _lanes(timeline, columns)
     places, ticks, gaps, end = _places(timeline, columns)
     boxes = [
-        _box(timeline, column, x=x, track=lanes.index(timeline.rows[column.head].lane), prefix=prefix, same=same)
+        _box(timeline, column, x=x, track=lanes.index(lane_of(timeline, column)), prefix=prefix, same=same)
         for column, x in zip(columns, places, strict=True)
     ]
     spans = _spans(timeline, columns, boxes, end=end)
@@ -158,7 +159,7 @@ def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: in
 
 def _lanes(timeline: Timeline, columns: Sequence[Column]) -> list[int]:
     """Return the lanes that have a column, as the timeline orders them; the event loop's own comes last."""
-    used = {timeline.rows[column.head].lane for column in columns}
+    used = {lane_of(timeline, column) for column in columns}
     return [lane for lane in (*range(len(timeline.lanes)), -1) if lane in used]
 
 
@@ -272,8 +273,13 @@ def _tracks(timeline: Timeline, lanes: Sequence[int], boxes: Sequence[Box], span
     for index, lane in enumerate(lanes):
         own = [box for box in boxes if box.track == index]
         levels = 1 + max((span.level for span in spans if span.op.lane == lane), default=-1)
-        height = max(box.height for box in own) + levels * BAR_SPACE + 2 * TRACK_PADDING
         name, path = (timeline.lanes[lane].name, timeline.lanes[lane].path) if lane >= 0 else (EVENT_LOOP, EVENT_LOOP)
+        name = name if len(name) <= MAX_NAME else "…" + name[1 - MAX_NAME :]  # its end tells more
+        name_lines = -(-len(name) // NAME_CHARACTERS)
+        height = max(
+            max(box.height for box in own) + levels * BAR_SPACE + 2 * TRACK_PADDING,
+            name_lines * LINE + 2 * TRACK_PADDING,
+        )
         middle = y + TRACK_PADDING + FIRST_LINE
         tracks.append(Track(name, path, y, height, middle, own[0].x, own[-1].x + own[-1].width))
         y += height

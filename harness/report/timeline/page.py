@@ -211,7 +211,7 @@ def _lines(timeline: Timeline, columns: Sequence[Column], *, prefix: str, source
             ident=f"{prefix}{column.head}",
             turn=row.turn,
             time=format_time(row.now_s),
-            lane=lane_path(timeline, row),
+            lane=lane_path(timeline, column),
             what=row.text,
             facts=tuple((item.text, sources.place(item.where)) for item in facts),
             marks=column.marks,

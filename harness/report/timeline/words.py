@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from harness.model.explanation import Row, Timeline
+from harness.model.explanation import Timeline
 from harness.report.timeline.columns import Column
 
 EVENT_LOOP = "event loop"
@@ -23,16 +23,23 @@ def format_time(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
 
 
-def lane_path(timeline: Timeline, row: Row) -> str:
-    """Return the path of the row's task, or what stands for none."""
-    return timeline.lanes[row.lane].path if row.lane >= 0 else EVENT_LOOP
+def lane_of(timeline: Timeline, column: Column) -> int:
+    """Return the lane of a column, -1 for the event loop's own; a fact that stands alone is of no task."""
+    row = timeline.rows[column.head]
+    return -1 if row.kind == "fact" else row.lane
+
+
+def lane_path(timeline: Timeline, column: Column) -> str:
+    """Return the path of the column's task, or what stands for none."""
+    lane = lane_of(timeline, column)
+    return timeline.lanes[lane].path if lane >= 0 else EVENT_LOOP
 
 
 def describe(timeline: Timeline, column: Column) -> str:
     """Return one sentence that says all of a column: turn, time, task, what happened, why to look."""
     row = timeline.rows[column.head]
     said = [row.text, *(timeline.rows[index].text for index in column.facts)]
-    words = f"turn {row.turn}, {format_time(row.now_s)}, {lane_path(timeline, row)}: {', '.join(said)}"
+    words = f"turn {row.turn}, {format_time(row.now_s)}, {lane_path(timeline, column)}: {', '.join(said)}"
     return "; ".join([words, *column.marks])
 
 
@@ -55,7 +62,13 @@ def short_place(where: str) -> str:
     return f"{short_path(file)}:{line}" if file else ""
 
 
-_BADGES = (("first of", "1st"), ("second of", "2nd"), ("let in", "early"), ("the promise", "broken"))
+_BADGES = (
+    ("first of", "1st"),
+    ("second of", "2nd"),
+    ("let in", "early"),
+    ("the promise", "broken"),
+    ("a fault", "fault"),
+)
 
 
 def badge(mark: str) -> str:

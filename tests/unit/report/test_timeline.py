@@ -7,8 +7,8 @@ from explained import DECIDING, HERE, LANES, explanation, fact, failing, long_on
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.explanation import Frame, Pending
-from harness.report.timeline.columns import BROKEN, FIRST, HELD, SECOND, Column, alike, columns_of
+from harness.model.explanation import Frame, Lane, Pending
+from harness.report.timeline.columns import BROKEN, FAULT, FIRST, HELD, SECOND, Column, alike, columns_of
 from harness.report.timeline.drawing import AXIS, draw
 from harness.report.timeline.page import make_page
 from harness.report.timeline.sources import MAX_WIDTH, Place, Sources
@@ -39,9 +39,11 @@ def test_facts_stand_in_the_box_of_their_turn_and_marks_say_why_to_look():
 
 
 def test_a_cancellation_from_outside_stands_alone():
-    """It is of no turn."""
-    rows = [row(1, 0, "waits"), fact(1, 0, "run 0 cancelled", "run.cancelled flow (run 0)"), row(2, 0, "is cancelled")]
-    assert [(column.head, column.facts) for column in columns_of(timeline(rows))] == [(0, ()), (1, ()), (2, ())]
+    """It is of no turn and of no task, and it is marked as a fault."""
+    rows = [row(1, 0, "waits"), fact(1, 0, "run 0 cancelled", "flow is cancelled (run 0)"), row(2, 0, "is cancelled")]
+    columns = columns_of(timeline(rows))
+    assert columns == [Column(0, ()), Column(1, (), (FAULT,)), Column(2, ())]
+    assert describe(timeline(rows), columns[1]) == "turn 1, 1 µs, event loop: run 0 cancelled; a fault"
 
 
 def test_of_a_long_execution_what_is_near_the_marks_is_shown():
@@ -79,6 +81,14 @@ def test_each_box_has_a_column_of_its_own_within_its_lane():
     assert [gap.text for gap in drawing.gaps] == ["+5 ms"]
     assert [tick.turn for tick in drawing.ticks] == [1, 2, 3, 3, 4, 5, 6, 7]
     check_geometry(drawing)
+
+
+def test_of_a_long_name_the_end_is_shown():
+    """The whole path stays at hand."""
+    path = "/".join(["deliver_messages"] * 8)
+    (track,) = drawn(timeline([row(1, 0, "waits")], lanes=[Lane(path, path)])).tracks
+    assert (track.name, track.path) == ("…" + path[-71:], path)
+    assert track.height > 4 * 15
 
 
 def test_an_op_is_a_bar_from_its_parking_to_its_arrival():
