@@ -166,8 +166,8 @@ def _strike(
         def expire() -> None:
             if task.done():
                 return  # its caller is out of the block, and the timer is gone
-            deadline.expire()
             note("run.timeout", run)
+            deadline.expire()
 
         return expire
     gap = 0
@@ -176,9 +176,9 @@ def _strike(
         gap = _GAPS[names[loop.choose("fault", names, subject=f"second cancel of run {run.number}")]]
 
     def cancel() -> None:
+        note("run.cancelled", run)
         # As a callback, so that it arrives behind what is ready, where stock asyncio puts what comes from outside.
         loop.call_soon(task.cancel)
-        note("run.cancelled", run)
         if gap:
             loop.countdowns.append(Countdown(gap, again))
 

@@ -96,7 +96,11 @@ class Witness:
         if self._inner_heed is not None:
             self._inner_heed(entry)
         if entry.lane.startswith("run ") or entry.what == "held":
-            self.entries.append(Seen(entry))
+            seen = Seen(entry)
+            self.entries.append(seen)
+            turn_is_over = self._now is None or self._now.entry is not None
+            if turn_is_over and entry.what.startswith("run."):
+                self._now = seen  # something happens to a run from outside, and what follows comes of it
         elif entry.what.startswith("deliver "):
             self._note_ops()
             self._now = Seen(entry, op=self._arrives(entry))

@@ -136,7 +136,7 @@ def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: in
     spans = _spans(timeline, columns, boxes, end=end)
     tracks = _tracks(timeline, lanes, boxes, spans)
     boxes = [replace(box, y=tracks[box.track].y + TRACK_PADDING) for box in boxes]
-    by_row = {column.head: box for column, box in zip(columns, boxes, strict=True)}
+    by_row = {index: box for column, box in zip(columns, boxes, strict=True) for index in (column.head, *column.facts)}
     differs = next((box.x - BETWEEN / 2 for box in boxes if not box.alike), -1.0)
     return Drawing(
         axis=AXIS,

@@ -193,13 +193,14 @@ def _panel(
 
 
 def _lines(timeline: Timeline, columns: Sequence[Column], *, prefix: str, sources: Sources) -> Iterator[Line]:
-    shown = {column.head: timeline.rows[column.head].turn for column in columns}
+    heads = {index: column.head for column in columns for index in (column.head, *column.facts)}
     causes: dict[int, list[tuple[str, int]]] = {}
     effects: dict[int, list[tuple[str, int]]] = {}
     for wake in timeline.wake_ups:
-        if wake.cause in shown and wake.woken in shown:
-            causes.setdefault(wake.woken, []).append((f"{prefix}{wake.cause}", shown[wake.cause]))
-            effects.setdefault(wake.cause, []).append((f"{prefix}{wake.woken}", shown[wake.woken]))
+        if wake.cause in heads and wake.woken in heads:
+            cause, woken = heads[wake.cause], heads[wake.woken]
+            causes.setdefault(woken, []).append((f"{prefix}{cause}", timeline.rows[cause].turn))
+            effects.setdefault(cause, []).append((f"{prefix}{woken}", timeline.rows[woken].turn))
     parked: dict[int, list[str]] = {}
     for op in timeline.ops:
         words = f"{op.name} (held)" if op.held else f"{op.name} (let in early)" if op.early else op.name

@@ -1,9 +1,11 @@
 """Timelines: who ran, what woke whom, and what was parked in between."""
 
 import asyncio
+import contextlib
 
 import harness
 from harness.model.explanation import Lane, WakeUp
+from harness.runtime.faults import Countdown
 from harness.search.explain import witnessed_timeline
 from harness.search.recording import Planned
 from harness.search.target import Target
@@ -52,3 +54,26 @@ def test_an_op_is_pending_from_where_it_was_parked_to_its_arrival():
     held = timeline({1: 1})
     assert [(op.name, op.held) for op in held.ops] == [("worker/io", True)]
     assert held.text == "hold worker/io"
+
+
+def test_what_happens_from_outside_is_a_cause_of_its_own():
+    """The callback that cancels comes of the fact that was noted between two turns, and of no turn."""
+
+    async def interrupted():
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(harness.point("io"))
+
+        def cancel():
+            loop.note("run.cancelled", "flow", run=0)
+            loop.call_soon(task.cancel)
+
+        loop.countdowns.append(Countdown(2, cancel))
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    with Target("interrupted", interrupted).open() as runner:
+        schedule = runner.run(Planned({}), tracing=True).schedule
+        found = witnessed_timeline(runner, schedule, oracle="assertion")
+    fact = next(index for index, row in enumerate(found.rows) if row.kind == "fact")
+    (woken,) = (item.woken for item in found.wake_ups if item.cause == fact)
+    assert (found.rows[woken].kind, found.rows[woken].text) == ("callback", "call ControlledTask.cancel")
