@@ -9,6 +9,7 @@ process that is held up now and then: where it fails as well, it depends on the 
 
     python benchmarks/suites.py                              # all suites, 20 schedules per test
     python benchmarks/suites.py --suite janus,aiojobs --schedules 5 --list-bad
+    python benchmarks/suites.py --reproductions              # benchmarks/reproductions, on the stock loop
 
 Exit status: 0 nothing fails that the stock loop rules out, 1 something does, 2 a suite cannot be prepared.
 """
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,7 @@ from pathlib import Path
 from suites_run import Limits, Result, run_tests
 
 HERE = Path(__file__).resolve().parent
+REPRODUCTIONS = HERE / "reproductions"
 # How often a failure under another schedule is looked for on the stock loop.
 PAUSED_RUNS = 20
 ASYNCIO = ("-p", "pytest_asyncio.plugin")
@@ -133,6 +136,18 @@ SUITES = {
         source="async-lru==2.4.0",
         args=(*ASYNCIO, "-p", "pytest_timeout", "-o", "addopts=", "-o", "asyncio_default_fixture_loop_scope=function"),
     ),
+    "tenacity": Suite(
+        source="tenacity==9.2.1", args=(), install=("tornado", "typeguard"), paths=("tests/test_asyncio.py",)
+    ),
+    "async_timeout": Suite(source="async-timeout==5.0.1", args=AUTO),
+    "uvloop": Suite(
+        # its functional tests run on asyncio, too; the sources are not unpacked, so that the wheel is imported
+        source="uvloop==0.23.0",
+        install=("uvloop==0.23.0", "pyOpenSSL", "psutil"),
+        args=("-k", "AIO", "--capture=no", "--assert=plain"),
+        keep=("tests",),
+        env={"SUITES_CLOCKS": "1"},  # it compares time.monotonic() with what call_later takes
+    ),
 }
 
 
@@ -223,6 +238,21 @@ class Prepared:
         results = run_tests(command, env=env, cwd=self.sources / self.suite.cwd, log=log, limits=limits)
         return results if only is None else {test: results[test] for test in only if test in results}
 
+    def run_script(self, script: Path, *, idle: bool) -> str:
+        """Run a script on the stock loop; return what it raised, or "". idle: ``time.sleep`` holds nothing up."""
+        code = f"import runpy, sys, time; {'time.sleep = lambda s: None; ' if idle else ''}"
+        code += "runpy.run_path(sys.argv[1], run_name='__main__')"
+        done = subprocess.run(
+            [self.python, "-c", code, str(script)],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "PYTHONPATH": str(self.sources)},
+        )
+        lines = [line for line in done.stderr.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
+        return "" if done.returncode == 0 else (lines or ["no message"])[-1]
+
 
 @dataclass(slots=True)
 class Row:
@@ -298,6 +328,20 @@ def reproduce(prepared: Prepared, row: Row, limits: Limits) -> None:
                 row.reproduced[test] = f"{attempt}: {result.message}"
 
 
+def run_reproductions(prepared: list[Prepared]) -> int:
+    """Run the scripts of the suites on the stock loop: each fails, and passes when ``time.sleep`` holds nothing up."""
+    status = 0
+    for script in sorted(REPRODUCTIONS.glob("*.py")):
+        for one in (one for one in prepared if script.stem.startswith(one.name)):
+            error = one.run_script(script, idle=False)
+            control = one.run_script(script, idle=True)
+            good = bool(error) and not control
+            says = f"fails on an idle machine, too: {control}" if control else error or "it passes"
+            print(f"{script.stem:30} {'reproduced' if good else 'NOT REPRODUCED':14}  {says[:100]}", flush=True)
+            status = status if good else 1
+    return status
+
+
 def list_bad(row: Row) -> None:
     """Print every test that failed, with the schedules under which it did."""
     for test, message in sorted(row.default_bad.items()):
@@ -332,6 +376,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=HERE.parent / "build" / "suites", metavar="DIR")
     parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
     parser.add_argument("--prepare", action="store_true", help="only fetch what the suites need")
+    parser.add_argument("--reproductions", action="store_true", help="run the scripts that show failures on stock")
     parser.add_argument("--list-bad", action="store_true", help="name the tests that fail")
     options = parser.parse_args()
     unknown = set(options.suite.split(",")) - set(SUITES)
@@ -355,6 +400,8 @@ def main() -> int:
         return 2
     if options.prepare:
         return 0
+    if options.reproductions:
+        return run_reproductions(prepared)
     print(f"Python {python_tag(options.python)}\n{HEADER}", flush=True)
     bad = False
     for one in prepared:

@@ -27,6 +27,30 @@ SCHEDULE = int(os.environ.get("SUITES_SCHEDULE", "0"))
 _OWNER = os.getpid()
 
 
+class StoppedClocks:
+    """The process's clocks, which go on while the process is stopped (SIGSTOP).
+
+    They are moved instead of stopping the process, and all alike: a program may compare them.
+    """
+
+    STOP_S = 90.0
+    NAMES = ("monotonic", "perf_counter", "time")
+
+    def __init__(self) -> None:
+        self.stopped_s = 0.0
+        for name in self.NAMES:
+            self._move(name, 1)
+            self._move(f"{name}_ns", 10**9)
+
+    def _move(self, name: str, scale: int) -> None:
+        real = getattr(time, name)
+        setattr(time, name, lambda: real() + type(scale)(self.stopped_s) * scale)
+
+    def stop(self) -> None:
+        """Let the clocks be as after a stop."""
+        self.stopped_s += self.STOP_S
+
+
 class PausedLoop(asyncio.SelectorEventLoop):
     """The stock selector loop with its real clock, in a process that is held up now and then.
 
@@ -36,24 +60,17 @@ class PausedLoop(asyncio.SelectorEventLoop):
     """
 
     PAUSES_S = (0.002, 0.02, 0.12, 0.3)
-    # A stopped process (SIGSTOP) whose clock went on; it is played by moving the loop's clock.
-    STOP_S = 90.0
     BUDGET_S = 4.0
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
         self._odds = source.choice((0.05, 0.2, 0.5))
         self._left_s = self.BUDGET_S
-        self._stopped_s = 0.0
         super().__init__()
-
-    def time(self) -> float:
-        """Return the clock, which went on while the process was stopped."""
-        return super().time() + self._stopped_s
 
     def _pause(self) -> None:
         if self._source.random() < 0.05:
-            self._stopped_s += self.STOP_S
+            CLOCKS.stop()
         pause_s = self._source.choice(self.PAUSES_S)
         if self._source.random() < self._odds and pause_s <= self._left_s:
             self._left_s -= pause_s
@@ -159,6 +176,8 @@ def _follow_clocks() -> None:
 
 if os.environ.get("SUITES_CLOCKS") and MODE in ("default", "exact"):
     _follow_clocks()
+if MODE == "paused":
+    CLOCKS = StoppedClocks()
 INJECTION = Injection()
 
 

@@ -124,6 +124,10 @@ class ControlledTask(asyncio.Task[Any]):
         return self.hash_value
 
 
+# What asyncio and programs print of a task is what they print of a stock one.
+ControlledTask.__name__ = "Task"
+
+
 class ControlledFuture(asyncio.Future[Any]):
     """An ``asyncio.Future`` that hashes by the order in which futures were first hashed."""
 
@@ -137,6 +141,9 @@ class ControlledFuture(asyncio.Future[Any]):
             self.hash_value = loop.set_order.hash_of(loop.hashed_futures)
             loop.hashed_futures += 1
             return self.hash_value
+
+
+ControlledFuture.__name__ = "Future"
 
 
 @contextlib.contextmanager

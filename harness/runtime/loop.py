@@ -54,7 +54,7 @@ def describe_unhandled(context: Mapping[str, Any]) -> str:
     error = context.get("exception")
     loop = None if subject is None or not hasattr(subject, "get_loop") else subject.get_loop()
     name = path_of(loop, subject) if subject is not None else ""
-    message = str(context.get("message") or "unhandled exception").partition(" <")[0].removeprefix("Controlled")
+    message = str(context.get("message") or "unhandled exception").partition(" <")[0]
     return message + (f" in {name}" if name else "") + ("" if error is None else f": {type(error).__name__}: {error}")
 
 

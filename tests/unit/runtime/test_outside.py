@@ -642,7 +642,7 @@ def test_a_silent_thread_is_named_and_no_deadlock(allowed):
         ending = run(program, allow_real_io=allowed, external_wait_s=0.1).ending
         assert ending.kind == "uncontrolled"
         assert "in 0.1 s of real time no answer came from thread 'oracle'" in ending.detail
-        assert f"program waits for a ControlledFuture that nothing completes at {__file__}" in ending.detail
+        assert f"program waits for a Future that nothing completes at {__file__}" in ending.detail
         assert time.monotonic() - began < 3
     finally:
         gate.set()
