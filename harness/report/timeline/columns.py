@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model.explanation import Row, Timeline
+from harness.model.explanation import Pending, Row, Timeline
 
 # Rows that a page shows of one execution; the ones nearest to what is marked. Ten thousand make a browser slow.
 MAX_ROWS = 2_000
 
 FIRST, SECOND = "first of the deciding ordering", "second of the deciding ordering"
 HELD, EARLY, FAULT, BROKEN = "held", "let in early", "a fault", "the promise is broken"
+
+NOWHERE = -1
 
 # Facts that come from outside of the program, at a moment that the schedule chose.
 _OUTSIDE = re.compile(r"run \d+ cancelled|run\.timeout ")
@@ -38,14 +40,16 @@ class Column:
 def columns_of(timeline: Timeline, *, limit: int = MAX_ROWS) -> list[Column]:
     """Return the columns in order of time, at most about ``limit`` rows of them."""
     groups = list(_groups(timeline.rows))
-    kept = _nearest(groups, _marked_rows(timeline), limit=limit)
+    marks = _marks_of(timeline)
+    kept = _nearest(groups, sorted(marks) or [len(timeline.rows) - 1], limit=limit)
     columns: list[Column] = []
     skipped = 0
     for index, (head, facts) in enumerate(groups):
         if index not in kept:
             skipped += 1 + len(facts)
             continue
-        columns.append(Column(head, facts, _marks(timeline, (head, *facts)), skipped))
+        said = dict.fromkeys(mark for row in (head, *facts) for mark in marks.get(row, ()))
+        columns.append(Column(head, facts, tuple(said), skipped))
         skipped = 0
     return columns
 
@@ -56,6 +60,17 @@ def alike(one: Timeline, other: Timeline) -> int:
         if _shape(one, first) != _shape(other, second):
             return index
     return min(len(one.rows), len(other.rows))
+
+
+def parked_in(timeline: Timeline, op: Pending) -> int:
+    """Return the row in which ``op`` was parked; for a turn that is held, the row that says so. -1 for none."""
+    if op.kind != "turn":
+        return op.parked
+    end = op.arrived if op.arrived >= 0 else len(timeline.rows)
+    held = [
+        index for index in range(end) if timeline.rows[index].kind == "held" and timeline.rows[index].lane == op.lane
+    ]
+    return held[-1] if held else NOWHERE
 
 
 def _shape(timeline: Timeline, row: Row) -> tuple[str, str, str]:
@@ -77,14 +92,6 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield head, tuple(facts)
 
 
-def _marked_rows(timeline: Timeline) -> list[int]:
-    """Return the rows around which a long execution is shown, in order."""
-    deciding = [index for pair in timeline.deciding for index in pair]
-    deviating = [index for op in timeline.ops if op.held or op.early for index in (op.parked, op.arrived)]
-    found = sorted({index for index in (*deciding, *deviating, timeline.broken) if index >= 0})
-    return found or [len(timeline.rows) - 1]
-
-
 def _nearest(groups: Sequence[tuple[int, tuple[int, ...]]], marked: Sequence[int], *, limit: int) -> set[int]:
     """Return the groups to keep: all, or those nearest to a marked row until ``limit`` rows are reached."""
     if sum(1 + len(facts) for _, facts in groups) <= limit:
@@ -102,18 +109,22 @@ def _nearest(groups: Sequence[tuple[int, tuple[int, ...]]], marked: Sequence[int
     return kept
 
 
-def _marks(timeline: Timeline, rows: tuple[int, ...]) -> tuple[str, ...]:
-    """Return what is to be said of a column, each once."""
-    marks: list[str] = []
+def _marks_of(timeline: Timeline) -> dict[int, list[str]]:
+    """Return what is to be said of a row, for each row of which something is."""
+    marks: dict[int, list[str]] = {}
     for number, (first, second) in enumerate(timeline.deciding, start=1):
         which = f" ({number})" if len(timeline.deciding) > 1 else ""
-        marks += [f"{FIRST}{which}"] * (first in rows) + [f"{SECOND}{which}"] * (second in rows)
-    for index in rows:
-        row = timeline.rows[index]
-        marks += [HELD] * (row.kind == "held") + [FAULT] * (row.kind == "fact" and bool(_OUTSIDE.match(row.text)))
+        marks.setdefault(first, []).append(FIRST + which)
+        marks.setdefault(second, []).append(SECOND + which)
+    for index, row in enumerate(timeline.rows):
+        if row.kind == "held":
+            marks.setdefault(index, []).append(HELD)
+        elif row.kind == "fact" and _OUTSIDE.match(row.text):
+            marks.setdefault(index, []).append(FAULT)
     for op in timeline.ops:
-        if (op.held or op.early) and (op.parked in rows or op.arrived in rows):
-            marks.append(HELD if op.held else EARLY)
-    if timeline.broken in rows:
-        marks.append(BROKEN)
-    return tuple(dict.fromkeys(marks))
+        if op.held or op.early:
+            for index in (parked_in(timeline, op), op.arrived):
+                marks.setdefault(index, []).append(HELD if op.held else EARLY)
+    marks.setdefault(timeline.broken, []).append(BROKEN)
+    marks.pop(NOWHERE, None)
+    return marks

@@ -1,6 +1,6 @@
 """The drawing of one execution: a track per task, time to the right, boxes, op bars and wake-up arrows.
 
-Owns every coordinate, in CSS pixels at a font size of 16; must not know how they become a page.
+Owns where everything stands; must not know how it becomes a page.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.model.explanation import Pending, Row, Timeline
-from harness.report.timeline.columns import BROKEN, Column
+from harness.report.timeline.columns import BROKEN, Column, parked_in
+from harness.report.timeline.shapes import Arrow, Bar, Box, Drawing, Gap, Tick, Track
 from harness.report.timeline.words import EVENT_LOOP, describe, format_time, lane_of
 
 CHARACTER, LINE = 6.4, 15.0  # of the text in a box
@@ -28,103 +29,6 @@ _SYMBOLS = {"callback": "○", "held": "‖", "arrival": "▼", "fact": "!"}
 _ENDINGS = (("raises", "✕"), ("is cancelled", "⊘"), ("returns", "✓"))
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A turn, a callback, an arrival or a held turn. y: of its top. lines: what it says, none for a plain turn.
-
-    ident: its anchor. turn: its number. track: index into the tracks. symbol: one character that tells its kind
-    without colour. label: all of it, in one sentence. alike: it lies before the first difference to the other one.
-    """
-
-    ident: str
-    turn: int
-    track: int
-    kind: str
-    symbol: str
-    x: float
-    y: float
-    width: float
-    height: float
-    lines: tuple[str, ...]
-    marks: tuple[str, ...]
-    label: str
-    alike: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """An op from the moment at which it was parked to its arrival, or to where it was given up."""
-
-    name: str
-    how: str
-    x: float
-    y: float
-    width: float
-    arrived: bool
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Arrow:
-    """A wake-up. path: of SVG."""
-
-    cause: str
-    woken: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Track:
-    """The lane of one task. name: as much of it as there is room for. middle: y of its line. begin, end: x of it."""
-
-    name: str
-    path: str
-    y: float
-    height: float
-    middle: float
-    begin: float
-    end: float
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The number of a turn over its column, and the virtual time where there is room."""
-
-    x: float
-    turn: int
-    time: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Where the clock jumps or rows are left out."""
-
-    x: float
-    width: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """All of it.
-
-    axis: the height of what is written over the tracks. differs: x from where on the other execution goes another way,
-    or -1. broken: x of the violation, or -1.
-    """
-
-    width: float
-    height: float
-    axis: float
-    tracks: tuple[Track, ...]
-    boxes: tuple[Box, ...]
-    bars: tuple[Bar, ...]
-    arrows: tuple[Arrow, ...]
-    ticks: tuple[Tick, ...]
-    gaps: tuple[Gap, ...]
-    differs: float
-    broken: float
-
-
 def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: int) -> Drawing:
     """Lay out ``columns``. prefix: of the anchors. same: how many rows from the start are those of the other one."""
     lanes = _lanes(timeline, columns)
@@ -133,9 +37,12 @@ def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: in
         _box(timeline, column, x=x, track=lanes.index(lane_of(timeline, column)), prefix=prefix, same=same)
         for column, x in zip(columns, places, strict=True)
     ]
-    spans = _spans(timeline, columns, boxes, end=end)
+    spans = _spans(timeline, columns, boxes, lanes, end=end)
     tracks = _tracks(timeline, lanes, boxes, spans)
     boxes = [replace(box, y=tracks[box.track].y + TRACK_PADDING) for box in boxes]
+    bottoms: dict[int, float] = {}
+    for box in boxes:
+        bottoms[box.track] = max(bottoms.get(box.track, 0.0), box.y + box.height)
     by_row = {index: box for column, box in zip(columns, boxes, strict=True) for index in (column.head, *column.facts)}
     differs = next((box.x - BETWEEN / 2 for box in boxes if not box.alike), -1.0)
     return Drawing(
@@ -144,7 +51,7 @@ def draw(timeline: Timeline, columns: Sequence[Column], *, prefix: str, same: in
         height=tracks[-1].y + tracks[-1].height if tracks else AXIS,
         tracks=tuple(tracks),
         boxes=tuple(boxes),
-        bars=tuple(_bar(span, tracks, lanes, boxes) for span in spans),
+        bars=tuple(_bar(span, below=bottoms[span.track]) for span in spans),
         arrows=tuple(
             _arrow(by_row[wake.cause], by_row[wake.woken])
             for wake in timeline.wake_ups
@@ -228,16 +135,22 @@ def _symbol(row: Row) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Where the bar of an op begins and ends. level: 0 for the first below the boxes of its lane."""
+    """Where the bar of an op begins and ends. level: 0 for the first below the boxes of its track."""
 
     op: Pending
+    track: int
     begin: float
     end: float
     level: int
 
 
-def _spans(timeline: Timeline, columns: Sequence[Column], boxes: Sequence[Box], *, end: float) -> list[_Span]:
-    """Return the bars of all ops, those of one lane that overlap below each other."""
+def _spans(
+    timeline: Timeline, columns: Sequence[Column], boxes: Sequence[Box], lanes: Sequence[int], *, end: float
+) -> list[_Span]:
+    """Return the bars of all ops, those of one track that overlap below each other.
+
+    An op whose task has no turn here is shown on the last track.
+    """
     middle = {column.head: box.x + box.width / 2 for column, box in zip(columns, boxes, strict=True)}
     turns: dict[int, list[int]] = {}
     for column in columns:
@@ -245,26 +158,27 @@ def _spans(timeline: Timeline, columns: Sequence[Column], boxes: Sequence[Box], 
             turns.setdefault(timeline.rows[column.head].lane, []).append(column.head)
     taken: dict[int, list[float]] = {}
     spans: list[_Span] = []
-    for op in sorted(timeline.ops, key=lambda op: op.parked):
-        if op.parked not in middle or (op.arrived >= 0 and op.arrived not in middle):
+    for parked, op in sorted(((parked_in(timeline, op), op) for op in timeline.ops), key=lambda item: item[0]):
+        if parked not in middle or (op.arrived >= 0 and op.arrived not in middle):
             continue
-        last = op.arrived if op.arrived >= 0 else _given_up(op, turns.get(op.lane, []))
-        begin, until = middle[op.parked], middle.get(last, end)
-        levels = taken.setdefault(op.lane, [])
+        last = op.arrived if op.arrived >= 0 else _given_up(op, parked, turns.get(op.lane, []))
+        begin, until = middle[parked], middle.get(last, end)
+        track = lanes.index(op.lane) if op.lane in lanes else len(lanes) - 1
+        levels = taken.setdefault(track, [])
         level = next((level for level, free in enumerate(levels) if free <= begin), len(levels))
         levels[level : level + 1] = [until]
-        spans.append(_Span(op, begin, until, level))
+        spans.append(_Span(op, track, begin, until, level))
     return spans
 
 
-def _given_up(op: Pending, turns: Sequence[int]) -> int:
+def _given_up(op: Pending, parked: int, turns: Sequence[int]) -> int:
     """Return the row in which the task of an op that never arrived goes on without it, or -1.
 
     A job that was handed to a thread runs, whatever becomes of its task.
     """
     if op.kind in ("job", "done"):
         return -1
-    return next((row for row in turns if row > op.parked), -1)
+    return next((row for row in turns if row > parked), -1)
 
 
 def _tracks(timeline: Timeline, lanes: Sequence[int], boxes: Sequence[Box], spans: Sequence[_Span]) -> list[Track]:
@@ -272,7 +186,7 @@ def _tracks(timeline: Timeline, lanes: Sequence[int], boxes: Sequence[Box], span
     tracks = []
     for index, lane in enumerate(lanes):
         own = [box for box in boxes if box.track == index]
-        levels = 1 + max((span.level for span in spans if span.op.lane == lane), default=-1)
+        levels = 1 + max((span.level for span in spans if span.track == index), default=-1)
         name, path = (timeline.lanes[lane].name, timeline.lanes[lane].path) if lane >= 0 else (EVENT_LOOP, EVENT_LOOP)
         name = name if len(name) <= MAX_NAME else "…" + name[1 - MAX_NAME :]  # its end tells more
         name_lines = -(-len(name) // NAME_CHARACTERS)
@@ -286,21 +200,19 @@ def _tracks(timeline: Timeline, lanes: Sequence[int], boxes: Sequence[Box], span
     return tracks
 
 
-def _bar(span: _Span, tracks: Sequence[Track], lanes: Sequence[int], boxes: Sequence[Box]) -> Bar:
+def _bar(span: _Span, *, below: float) -> Bar:
+    """Return a bar. below: the y under the boxes of its track."""
     op = span.op
     how = "held" if op.held else ("early" if op.early else "")
-    track = lanes.index(op.lane) if op.lane in lanes else len(tracks) - 1
-    tallest = max(box.height for box in boxes if box.track == track)
     name = op.name.rpartition("/")[2]
-    words = [name, *([how] if how else []), "" if op.arrived >= 0 else "does not arrive"]
     return Bar(
         name=name,
         how=how,
         x=span.begin,
-        y=tracks[track].y + TRACK_PADDING + tallest + span.level * BAR_SPACE + 2,
+        y=below + span.level * BAR_SPACE + 2,
         width=max(span.end - span.begin, 4.0),
         arrived=op.arrived >= 0,
-        label=", ".join(filter(None, words)),
+        label=", ".join(filter(None, (name, how, "" if op.arrived >= 0 else "does not arrive"))),
     )
 
 

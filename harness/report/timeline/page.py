@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.model.explanation import Explanation, Moment, Row, Timeline
-from harness.report.timeline.columns import Column, alike, columns_of
-from harness.report.timeline.drawing import Drawing, draw
+from harness.report.timeline.columns import Column, alike, columns_of, parked_in
+from harness.report.timeline.drawing import draw
+from harness.report.timeline.shapes import Drawing
 from harness.report.timeline.sources import Excerpt, Place, Sources, Stack
 from harness.report.timeline.words import format_time, lane_path
 
@@ -204,7 +205,9 @@ def _lines(timeline: Timeline, columns: Sequence[Column], *, prefix: str, source
     parked: dict[int, list[str]] = {}
     for op in timeline.ops:
         words = f"{op.name} (held)" if op.held else f"{op.name} (let in early)" if op.early else op.name
-        parked.setdefault(op.parked, []).append(words if op.arrived >= 0 else f"{words}, which does not arrive")
+        parked.setdefault(parked_in(timeline, op), []).append(
+            words if op.arrived >= 0 else f"{words}, which does not arrive"
+        )
     for column in columns:
         row: Row = timeline.rows[column.head]
         facts = [timeline.rows[index] for index in column.facts]

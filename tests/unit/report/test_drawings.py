@@ -106,6 +106,23 @@ def test_an_op_is_a_bar_from_its_parking_to_its_arrival():
     assert drawing.bars[0].x + drawing.bars[0].width == pytest.approx(drawing.width)
 
 
+def test_a_held_turn_is_a_bar_from_where_it_was_held():
+    """No turn parked it; a hold that the execution did not outlive goes on to the end."""
+    rows = [
+        row(1, 0, "waits"),
+        row(1, 0, "held", kind="held"),
+        row(2, 1, "waits"),
+        row(2, 0, "turn arrives", kind="arrival"),
+    ]
+    held = Pending("flow/turn", "turn", 0, HERE, parked=-1, arrived=3, held=True)
+    drawing = drawn(timeline(rows, ops=[held]))
+    middle = {box.ident: box.x + box.width / 2 for box in drawing.boxes}
+    assert [(bar.x, bar.x + bar.width) for bar in drawing.bars] == [pytest.approx((middle["f1"], middle["f3"]))]
+    assert [column.marks for column in columns_of(timeline(rows, ops=[held]))] == [(), (HELD,), (), (HELD,)]
+    (bar,) = drawn(timeline(rows[:3], ops=[replace(held, arrived=-1)])).bars
+    assert not bar.arrived
+
+
 def test_bars_of_one_lane_that_overlap_lie_below_each_other():
     """And one that begins when another has ended takes its place."""
     rows = [row(turn, 0, "waits") for turn in range(1, 6)]
