@@ -22,6 +22,7 @@ from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.report.export.layout import Draft, Tested
 from harness.runtime.execution import Session
+from harness.runtime.texts import one_name
 from harness.search.target import Oracle, Patch, Target
 
 _ORACLES = "harness.oracles"
@@ -239,7 +240,7 @@ class StorageRoom:
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
         """Make the directory, and remove it at the end."""
-        with tempfile.TemporaryDirectory(prefix="harness-") as root:
+        with tempfile.TemporaryDirectory(prefix="harness-") as root, one_name(root):
             self._root = Path(root)
             try:
                 yield

@@ -89,7 +89,9 @@ def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> tuple[
     """
     walk = Walk(loop, unseen)
     order = getattr(loop, "set_order", None) or getattr(loop, "set_order_mask", 0)
-    walk.put(str(order), loop.batch_left, hash(random.getstate()))
+    _, drawn, gauss = random.getstate()
+    # The hash of numbers is the same in every process; that of None is not, before Python 3.12.
+    walk.put(str(order), loop.batch_left, hash(drawn), gauss)
     _put_ready(walk)
     _put_pending(walk)
     live = sorted(live_tasks(loop), key=lambda task: (path_of(loop, task), getattr(task, "number", 0)))

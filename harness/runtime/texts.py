@@ -5,8 +5,10 @@ Owns what counts as an id and as a time; must not know the walk.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +26,20 @@ class Time(float):
     """A moment of the virtual clock, in seconds since the epoch of executions."""
 
 
+# Folders whose names differ from process to process.
+_rooms: list[str] = []
+
+
+@contextlib.contextmanager
+def one_name(folder: str) -> Iterator[None]:
+    """Write the path ``folder`` in every process as one name."""
+    _rooms.append(folder)
+    try:
+        yield
+    finally:
+        _rooms.remove(folder)
+
+
 class Texts:
     """The ids and times of one walk."""
 
@@ -38,6 +54,8 @@ class Texts:
             if len(value) < 19:
                 out.append(value)
                 return
+            for room in _rooms:
+                value = value.replace(room, "(room)")
             for piece in _split(value):
                 self.put_piece(out, piece)
             return
