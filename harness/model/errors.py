@@ -59,3 +59,7 @@ class StalledError(BaseException):
 
     Derives from BaseException, as KeyboardInterrupt does: the program under test must not swallow it.
     """
+
+
+class WorkerError(HarnessError, RuntimeError):
+    """A process that shares a search died over its work, or cannot take part in it."""

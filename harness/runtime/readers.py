@@ -69,7 +69,19 @@ def _suspended(walk: Walk, coro: Any) -> None:
         return
     code = frame.f_code
     walk.put(code.co_qualname, code.co_firstlineno, frame.f_lasti)
-    walk.refs(item for item in gc.get_referents(coro) if type(item) not in (types.FrameType, types.CodeType))
+    held = gc.get_referents(coro)
+    if held and held[-1] is None and _awaited(coro) is not None:
+        # Not the top of the stack, which is what it awaits: the exception that it handles. It is nothing before the
+        # first exception that anything called by it handled, and None afterwards (genobject.c, gen_traverse).
+        held.pop()
+    walk.refs(item for item in held if type(item) not in (types.FrameType, types.CodeType))
+
+
+def _awaited(coro: Any) -> Any:
+    for name in ("cr_await", "gi_yieldfrom", "ag_await"):
+        if (awaited := getattr(coro, name, None)) is not None:
+            return awaited
+    return None
 
 
 def _sequence(walk: Walk, value: Any) -> None:

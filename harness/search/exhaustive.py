@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from harness.model.rung import Rung
 from harness.runtime.clock import real_time
 from harness.runtime.identity import SET_ORDERS
+from harness.search.ahead import Ahead
 from harness.search.certificate import Mode
 from harness.search.expansion import Expander, Learned, Met, Prefix, Visit, Way, expanding
 from harness.search.set_orders import SetOrders
@@ -69,6 +70,7 @@ class Exploration:
         self._frontier: list[tuple[int, int, Pending]] = []
         self._orders: list[Pending] = []
         self._count = itertools.count()
+        self._ahead: Ahead | None = None
 
     @property
     def states(self) -> int:
@@ -80,8 +82,20 @@ class Exploration:
         """The options that were not tried."""
         return [item for *_, item in self._frontier] + self._orders
 
-    def run(self, runner: Runner, *, budget: int | None, until_s: float, progress: Progress | None = None) -> None:
-        """Explore until nothing is left, the budget is spent or the time is over."""
+    def run(
+        self,
+        runner: Runner,
+        *,
+        budget: int | None,
+        until_s: float,
+        progress: Progress | None = None,
+        ahead: Ahead | None = None,
+    ) -> None:
+        """Explore until nothing is left, the budget is spent or the time is over.
+
+        ahead: others who expand what is pending; what is found does not depend on them.
+        """
+        self._ahead = ahead
         self._frontier.append((0, next(self._count), Pending(None, 0, ())))
         with expanding(runner, self.way) as expander:
             while item := self._next():
@@ -109,8 +123,18 @@ class Exploration:
         return None
 
     def _expand(self, expander: Expander, item: Pending) -> Visit:
-        members = frozenset[int]() if item.node is None else item.node.members
-        return expander.expand(Prefix(item.plan, members), known=self._states, moments=self._moments)
+        ahead = self._ahead
+        if ahead is None or ahead.works_alone(item):
+            members = frozenset[int]() if item.node is None else item.node.members
+            return expander.expand(Prefix(item.plan, members), known=self._states, moments=self._moments)
+        visit = ahead.visit(item, self._moments)
+        # Elsewhere more may be known than here: what was expanded before its turn, and then cut when it was merged.
+        return visit if self._ends_rightly(visit) else ahead.visit_again(item, self._moments)
+
+    def _ends_rightly(self, visit: Visit) -> bool:
+        """Return whether an expansion went on as far as it would have here."""
+        states = [met.state for met in visit.met if met.state]
+        return not visit.known or len(set(states)) < len(states) or any(state in self._states for state in states)
 
     # -- what an execution showed -------------------------------------------------------------------
 
@@ -158,6 +182,8 @@ class Exploration:
         node = Node(met.kind, plan, members=met.members)
         if met.state:
             self._states[met.state] = node
+            if self._ahead is not None:
+                self._ahead.note(met.state)
         if met.faults:
             node.children = [None]
             self._faults.append((node, met.subject, met.faults))
@@ -175,7 +201,10 @@ class Exploration:
             elif node.kind == "order":
                 self._orders.append(item)
             else:
-                heapq.heappush(self._frontier, (item.deviations, next(self._count), item))
+                entry = item.deviations, next(self._count), item
+                heapq.heappush(self._frontier, entry)
+                if self._ahead is not None:
+                    self._ahead.offer(entry)
 
     def _extend_moments(self) -> None:
         """Put the moments on the frontier that the last execution was the first to reach."""

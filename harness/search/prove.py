@@ -10,14 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model.choice import ChoicePoint, option_label
-from harness.model.errors import UsageError
+from harness.model.errors import UsageError, WorkerError
 from harness.model.outcome import Violation, first_difference
 from harness.model.rung import Rung
 from harness.runtime.clock import real_time
+from harness.search.ahead import Ahead
 from harness.search.certificate import Check, Mode, Proof, Space
 from harness.search.estimate import estimate
 from harness.search.exhaustive import Exploration, Failing, Progress
 from harness.search.outcomes import outcome_of, quiet_ends, without_turns
+from harness.search.pool import Shared
 from harness.search.portfolio import collected
 from harness.search.recording import Planned
 from harness.search.result import Counterexample
@@ -43,9 +45,11 @@ def prove(
     seed: int = 0,
     to_first: bool = False,
     progress: Progress | None = None,
+    shared: Shared | None = None,
 ) -> Proof:
     """Execute every schedule of ``target`` up to its rung, or as many as ``budget`` or ``seconds`` allow.
 
+    shared: processes that take part in the search; what is returned does not depend on them.
     to_first: stop at the first failing outcome. bound: the most deviations of a schedule; a completed bound is no
     proof unless nothing lies beyond it.
     Returns ``proved`` with all that the certificate states, ``violation`` with every distinct failing outcome that
@@ -55,20 +59,25 @@ def prove(
         raise UsageError("a program that does real I/O cannot be proved")
     began = real_time()
     until_s = began + (seconds if seconds is not None else float("inf"))
-    interrupted = False
+    interrupted, broken = False, ""
     with collected(), target.open() as runner, quiet_ends():
         exploration = _exploration(runner, mode=mode, bound=bound, to_first=to_first)
+        ahead = None if shared is None else Ahead(shared.pool, shared.recipe, exploration.way)
         try:
-            exploration.run(runner, budget=budget, until_s=until_s, progress=progress)
+            exploration.run(runner, budget=budget, until_s=until_s, progress=progress, ahead=ahead)
         except KeyboardInterrupt:
             interrupted = True
+        except WorkerError as error:
+            broken = str(error)
+        if shared is not None:
+            shared.pool.forget()
         took_s = real_time() - began
         source = random.Random(seed)
         outcomes = tuple(
             confirm(runner, exploration, failing) for failing in list(exploration.failing.values())[:MAX_OUTCOMES]
         )
         check = None if interrupted or mode == "certain" else _check(runner, exploration, source)
-        reasons = _reasons(exploration, check, interrupted)
+        reasons = (*_reasons(exploration, check, interrupted), *((broken,) if broken else ()))
         estimated = None
         if exploration.pending and not interrupted and not to_first:
             estimated = _estimate(runner, exploration, source, allowance_s=max(1.0, took_s * PROBE_SHARE))

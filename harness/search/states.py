@@ -45,7 +45,7 @@ class Leaf:
     same: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Pending:
     """An option that was not tried yet. deviations: of the plan."""
 

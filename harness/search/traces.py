@@ -12,6 +12,7 @@ from harness.runtime.access import DECLARED, PROMISE
 from harness.runtime.identity import path_of
 from harness.runtime.lanes import Lane, turn_task
 from harness.runtime.turns import Callback, only_counts
+from harness.search.ahead import Ahead
 from harness.search.exhaustive import Exploration, Progress
 from harness.search.expansion import PrunedError, expanding, limits_at, limits_of
 from harness.search.outcomes import outcome_of
@@ -117,8 +118,19 @@ class Traces(Exploration):
     declares = False  # whether the program called harness.declared()
     redundant = 0  # executions that were cut because an equivalent one was tried
 
-    def run(self, runner: Runner, *, budget: int | None, until_s: float, progress: Progress | None = None) -> None:
-        """Explore until nothing is left, the budget is spent or the time is over."""
+    def run(
+        self,
+        runner: Runner,
+        *,
+        budget: int | None,
+        until_s: float,
+        progress: Progress | None = None,
+        ahead: Ahead | None = None,
+    ) -> None:
+        """Explore until nothing is left, the budget is spent or the time is over.
+
+        ahead: not asked: what is tried next depends on every execution before.
+        """
         self.forks = []
         with expanding(runner, self.way) as expander:
             runner.session.on_begin.append(self._begin)

@@ -1,0 +1,46 @@
+"""Targets of scenarios as plain values: what another process needs to make the same one.
+
+Owns the names that say which target it is; must not know who makes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.adapters.loading import load_scenarios
+from harness.adapters.targets import scenario_target
+from harness.model.rung import Rung
+from harness.model.scenario import Scenario
+from harness.search.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioRecipe:
+    """A scenario on one storage. reference: as ``load_scenarios`` takes it. None: as the scenario says."""
+
+    reference: str
+    name: str
+    storage: str
+    fix: str = ""
+    rung: str | None = None
+    clock: str | None = None
+    shapes: bool | None = None
+    faults: tuple[str, ...] | None = None
+
+    def scenario(self) -> Scenario:
+        """Return the scenario."""
+        (found,) = (item for item in load_scenarios(self.reference) if item.name == self.name)
+        return found
+
+    def target(self) -> Target:
+        """Return the target; raises UsageError for a name that does not exist."""
+        rung = None if self.rung is None else Rung.parse(self.rung)
+        return scenario_target(
+            self.scenario(),
+            self.storage,
+            fix=self.fix,
+            shapes=self.shapes,
+            faults=self.faults,
+            rung=rung,
+            clock=self.clock,
+        )

@@ -1,0 +1,31 @@
+"""The processes that share what a command searches.
+
+Owns which kind of pool ``--jobs`` and ``--cluster`` ask for; must not know what is searched.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.search.pool import Pool
+
+
+def default_jobs() -> int:
+    """Return how many processes this machine can run at a time."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def open_pool(jobs: int, *, cluster: str | None = None) -> Iterator[Pool | None]:
+    """Yield a pool, or None where this process does everything by itself; nothing of it is left at the end."""
+    if jobs == 1 or os.name != "posix":
+        yield None
+        return
+    from harness.search.processes import Processes
+
+    with Processes(jobs) as pool:
+        yield pool
