@@ -74,7 +74,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Square:
-    """Returns the square and the process; dies on the way as often as ``deaths`` says, or hangs where no Python runs."""
+    """Returns the square and the process; dies on the way as often as ``deaths`` says, or hangs in C."""
 
     number: int
     deaths: int = 0
