@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from harness.model.explanation import Pending, Row, Timeline
 from harness.report.timeline.columns import BROKEN, Column, parked_in
 from harness.report.timeline.shapes import Arrow, Bar, Box, Drawing, Gap, Tick, Track
-from harness.report.timeline.words import EVENT_LOOP, describe, format_time, lane_of
+from harness.report.timeline.words import EVENT_LOOP, describe, format_time, in_order, lane_of
 
 CHARACTER, LINE = 6.4, 15.0  # of the text in a box
 MAX_CHARACTERS, MAX_LINES = 26, 4
@@ -97,10 +97,10 @@ def _places(timeline: Timeline, columns: Sequence[Column]) -> tuple[list[float],
 def _lines(timeline: Timeline, column: Column) -> tuple[str, ...]:
     """Return what a box says: nothing for a turn that only goes from one await to the next."""
     row = timeline.rows[column.head]
-    said = [] if row.kind == "callback" or row.text in ("waits", "returns") else [row.text]
-    said += [timeline.rows[index].text for index in column.facts]
+    plain = row.kind == "callback" or row.text in ("waits", "returns")
+    said = [timeline.rows[index].text for index in in_order(timeline, column) if index != column.head or not plain]
     if len(said) > MAX_LINES:
-        said = [*said[: MAX_LINES - 1], f"and {len(said) - MAX_LINES + 1} more"]
+        said = [*said[: MAX_LINES - 2], f"and {len(said) - MAX_LINES + 1} more", said[-1]]
     return tuple(text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…" for text in said)
 
 

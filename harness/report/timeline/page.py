@@ -13,12 +13,12 @@ from harness.report.timeline.columns import Column, alike, columns_of, parked_in
 from harness.report.timeline.drawing import draw
 from harness.report.timeline.shapes import Drawing
 from harness.report.timeline.sources import Excerpt, Place, Sources, Stack
-from harness.report.timeline.words import format_time, lane_path
+from harness.report.timeline.words import format_time, in_order, lane_path
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of the table of all turns. ident: its anchor. facts: what was noted in its course, and where.
+    """A row of the table of all turns. ident: its anchor. told: what happened, and where if it is a fact.
 
     woken_by, wakes: anchors of other rows and their turns. ops: what was parked in it. stack: anchor of one, or "".
     """
@@ -27,8 +27,7 @@ class Line:
     turn: int
     time: str
     lane: str
-    what: str
-    facts: tuple[tuple[str, Place], ...]
+    told: tuple[tuple[str, Place], ...]
     marks: tuple[str, ...]
     place: Place
     woken_by: tuple[tuple[str, int], ...]
@@ -210,14 +209,15 @@ def _lines(timeline: Timeline, columns: Sequence[Column], *, prefix: str, source
         )
     for column in columns:
         row: Row = timeline.rows[column.head]
-        facts = [timeline.rows[index] for index in column.facts]
         yield Line(
             ident=f"{prefix}{column.head}",
             turn=row.turn,
             time=format_time(row.now_s),
             lane=lane_path(timeline, column),
-            what=row.text,
-            facts=tuple((item.text, sources.place(item.where)) for item in facts),
+            told=tuple(
+                (timeline.rows[index].text, sources.place("" if index == column.head else timeline.rows[index].where))
+                for index in in_order(timeline, column)
+            ),
             marks=column.marks,
             place=sources.place(row.where),
             woken_by=tuple(causes.get(column.head, ())),

@@ -35,11 +35,18 @@ def lane_path(timeline: Timeline, column: Column) -> str:
     return timeline.lanes[lane].path if lane >= 0 else EVENT_LOOP
 
 
+def in_order(timeline: Timeline, column: Column) -> list[int]:
+    """Return the rows of a column as they are told: how a turn ends comes last, what arrives comes first."""
+    if timeline.rows[column.head].kind == "turn":
+        return [*column.facts, column.head]
+    return [column.head, *column.facts]
+
+
 def describe(timeline: Timeline, column: Column) -> str:
     """Return one sentence that says all of a column: turn, time, task, what happened, why to look."""
     row = timeline.rows[column.head]
-    said = [row.text, *(timeline.rows[index].text for index in column.facts)]
-    words = f"turn {row.turn}, {format_time(row.now_s)}, {lane_path(timeline, column)}: {', '.join(said)}"
+    said = ", ".join(timeline.rows[index].text for index in in_order(timeline, column))
+    words = f"turn {row.turn}, {format_time(row.now_s)}, {lane_path(timeline, column)}: {said}"
     return "; ".join([words, *column.marks])
 
 

@@ -76,11 +76,19 @@ def test_each_box_has_a_column_of_its_own_within_its_lane():
         ("f6", "flaky", "✕", ("raises RuntimeError",), False),
         ("f7", "event loop", "○", (), False),
         ("f8", "flow", "✕", ("raises RuntimeError",), False),
-        ("f9", "done", "⊘", ("is cancelled", "save#1 is cancelled"), False),
+        ("f9", "done", "⊘", ("save#1 is cancelled", "is cancelled"), False),
     ]
     assert [gap.text for gap in drawing.gaps] == ["+5 ms"]
     assert [tick.turn for tick in drawing.ticks] == [1, 2, 3, 3, 4, 5, 6, 7]
     check_geometry(drawing)
+
+
+def test_a_box_says_first_what_was_noted_and_last_how_the_turn_ends():
+    """Four lines at most, and long ones are cut; the label has all of it."""
+    rows = [row(1, 0, "raises RuntimeError"), *(fact(1, 0, text) for text in ("a", "b" * 40, "c", "d"))]
+    (box,) = drawn(timeline(rows)).boxes
+    assert box.lines == ("a", "b" * 25 + "…", "and 2 more", "raises RuntimeError")
+    assert box.label == f"turn 1, 1 µs, flow: a, {'b' * 40}, c, d, raises RuntimeError"
 
 
 def test_of_a_long_name_the_end_is_shown():
@@ -217,7 +225,7 @@ def check_geometry(drawing):
 def test_a_box_is_described_in_one_sentence():
     """For who does not see where it stands."""
     one = failing()
-    assert describe(one, columns_of(one)[1]) == ("turn 2, 2 µs, flow/done: waits, completes, save#1 is called; held")
+    assert describe(one, columns_of(one)[1]) == ("turn 2, 2 µs, flow/done: completes, save#1 is called, waits; held")
     assert describe(one, columns_of(one)[5]) == "turn 5, 5.005 ms, event loop: call gather.<locals>._done_callback"
 
 

@@ -184,7 +184,7 @@ def test_a_screen_reader_finds_landmarks_lanes_and_turns(browser, page):
         "lane flow/flaky, 3 turns and arrivals",
         "lane flow/flaky, 3 turns and arrivals",
     ]
-    assert "turn 2, 2 µs, flow/done: waits, completes, save#1 is called; held" in names(tree, "link")
+    assert "turn 2, 2 µs, flow/done: completes, save#1 is called, waits; held" in names(tree, "link")
     assert names(tree, "table") != []
     assert "" not in names(tree, "link")
     assert "wakes" in names(tree, "columnheader")

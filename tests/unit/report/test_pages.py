@@ -82,8 +82,8 @@ def test_every_turn_is_a_link_with_a_label_in_the_lane_of_its_task():
     boxes = list(drawing.all("a"))
     assert all(box.attributes["href"] == f"#t-{box.attributes['id']}" for box in boxes)
     assert [box.name for box in boxes if "marked" in box.attributes["class"]] == [
-        "turn 2, 2 µs, flow/done: waits, completes, save#1 is called; held",
-        "turn 7, 5.007 ms, flow/done: is cancelled, save#1 is cancelled; the promise is broken",
+        "turn 2, 2 µs, flow/done: completes, save#1 is called, waits; held",
+        "turn 7, 5.007 ms, flow/done: save#1 is cancelled, is cancelled; the promise is broken",
         "turn 4, 5.004 ms, flow/flaky: raises RuntimeError; first of the deciding ordering",
     ]
 
@@ -119,7 +119,7 @@ def test_the_table_has_every_turn_with_all_that_the_drawing_shows():
         "2",
         "2 µs",
         "flow/done",
-        "waitscompletessave#1 is called",
+        "completessave#1 is calledwaits",
         "held",
         "flow/done/save#1.commit (held), which does not arrive",
         where,
