@@ -57,6 +57,7 @@ _VERBS = {
     "run.started": "starts",
     "run.ended": "ends",
     "run.cancelled": "is cancelled",
+    "run.timeout": "times out",
     "deliver": "arrives",
 }
 

@@ -6,7 +6,7 @@ Owns the wording of a row and how much it matters; must not know a loop, nor how
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from harness.model.explanation import NOISE, Lane, Pending, Row, RowKind, Timeline, WakeUp
@@ -46,7 +46,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
         ending=execution.ending,
         fails=broken is not None,
         lanes=lanes,
-        rows=tuple(_with_holds(rows, pending)),
+        rows=tuple(_with_endings(_with_holds(rows, pending), execution)),
         ops=pending,
         wake_ups=tuple(
             WakeUp(places[seen.cause], places[seen])
@@ -55,6 +55,14 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
         ),
         broken=-1 if broken is None else _broken_at(rows, broken),
     )
+
+
+def _with_endings(rows: Iterable[Row], execution: Execution) -> Iterator[Row]:
+    """Yield ``rows``; one in which a run ended says how."""
+    ends = {(event.turn, event.run): event.data["how"] for event in execution.journal if event.kind == "run.ended"}
+    for row in rows:
+        how = ends.get((row.turn, row.run)) if row.text.endswith(" ended") else None
+        yield row if how is None else replace(row, text=f"{row.text} ({how})")
 
 
 def mark(timeline: Timeline, orderings: Iterable[tuple[str, str]]) -> Timeline:
@@ -134,7 +142,7 @@ def _row(seen: Seen, entry: Turn, name: str, *, lane: int, own: str, op: int, to
 def _text(entry: Turn, lane: str) -> str:
     """Return what happened, without the name of its own lane."""
     if entry.lane.startswith("run "):
-        if entry.what.startswith(("run.started", "run.ended", "run.cancelled")):
+        if entry.what.startswith(("run.started", "run.ended", "run.cancelled", "run.timeout")):
             return f"{entry.lane} {entry.what.partition(' ')[0].removeprefix('run.')}"
         words = in_words(entry.what)
     else:

@@ -11,6 +11,7 @@ from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import scenario_target
 from harness.model.errors import UsageError
 from harness.model.scenario import Scenario
+from harness.search.explain import witnessed_timeline
 from harness.search.portfolio import search
 from harness.search.readable import parse_readable
 from harness.search.recording import Planned
@@ -255,3 +256,19 @@ def test_quiet_comes_after_everything_else_whoever_decides(scheduler):
     search(target, phases=make_phases(scheduler, rung=target.rung), budget=20)
     assert len(seen) >= 20
     assert seen == [[True, True, True]] * len(seen)
+
+
+def test_a_timeline_says_how_a_run_ended():
+    """Not only that it did."""
+
+    async def program(durable):
+        await durable.run(flow, 7)
+
+    with target_of(program, faults=["timeout"]).open() as runner:
+        schedule = runner.run(parse_readable("run 0 timed out at moment 3"), tracing=True).schedule
+        found = witnessed_timeline(runner, schedule, oracle="progress")
+    assert [row.text for row in found.rows if row.text.startswith("run 0")] == [
+        "run 0 started",
+        "run 0 timeout",
+        "run 0 ended (timed out)",
+    ]
