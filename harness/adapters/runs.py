@@ -7,17 +7,16 @@ an adapter passes in how a run is consumed and how a dead one is forgotten.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.adapters import owners
 from harness.adapters.endings import Forget, Leave, at_events, at_moments, finish, go_with_fate, note, to_its_end
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt, set_attempt
-from harness.runtime.identity import descends_from, path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.ops import Op
-from harness.runtime.waits import live_tasks
 
 # What a search may do to a run and to what follows it; each word switches some choices on.
 FAULTS = ("cancel", "crash", "timeout", "storage", "stream", "close", "drop", "resume")
@@ -62,6 +61,11 @@ class Resume:
     place: str
     instance: str
 
+    def instances(self, run: Run, make: Callable[[], Any], *, given: Any = None) -> list[Any]:
+        """Return the instances that resume ``run``; a fresh one is ``given`` or what ``make`` returns."""
+        first = run.instance if self.instance == "same instance" else given or make()
+        return [first, make()] if self.instance == "two instances" else [first]
+
     def pick(self, newest_first: Sequence[str]) -> str | None:
         """Return the checkpoint at the chosen place, or None when there is none."""
         if not newest_first:
@@ -80,49 +84,98 @@ class Runs:
     ``ending`` when the consumer left. forget: called when the process "died": undoes what only a process holds.
     """
 
-    def __init__(self, *, consume: Consume, faults: Collection[str] = (), forget: Forget | None = None) -> None:
-        """faults: of FAULTS; the search may then let them happen."""
+    def __init__(
+        self,
+        *,
+        consume: Consume,
+        faults: Collection[str] = (),
+        known: Sequence[str] = FAULTS,
+        can_close: bool = True,
+        forget: Forget | None = None,
+    ) -> None:
+        """faults: of ``known``; the search may then let them happen. can_close: whether a stream can be closed."""
         self.all: list[Run] = []
+        self.faults = checked_faults(faults, known)
+        self.tasks: list[asyncio.Task[None]] = []  # of the runs that go on and have a task of their own
         self._consume = consume
         self._forget = forget
-        self._faults = checked_faults(faults, FAULTS)
+        self._instances: list[Any] = []
+        self._leaving = [kind for kind in at_events(self.faults) if kind != "closed" or can_close]
 
     @property
     def streams(self) -> bool:
         """Whether the search may let a consumer leave its stream."""
-        return bool(at_events(self._faults))
+        return bool(self._leaving)
 
-    async def go(self, run: Run) -> Run:
-        """Run ``run``; however it ends is part of it."""
+    async def go(self, run: Run, **more: Any) -> Run:
+        """Run ``run``; however it ends is part of it. more: what the journal is to say of its beginning."""
         if run not in self.all:
             self.all.append(run)
         loop = asyncio.get_running_loop()
-        note_start(run)
-        kinds = at_moments(self._faults)
-        body = to_its_end(run, lambda leave: self._consume(run, leave), kinds=at_events(self._faults))
+        note_start(run, instance=self._ordinal(run.instance), **more)
+        kinds = at_moments(self.faults)
+        body = to_its_end(run, lambda leave: self._consume(run, leave), kinds=self._leaving)
         if not isinstance(loop, ControlledLoop):
             await body
-        elif kinds:
-            roots: list[int] = []
-            await go_with_fate(
-                loop, run, body, kinds=kinds, forget=self._forget, began=lambda task: roots.append(number_of(task))
-            )
-            if run.ending != "crashed":
-                note_end(run, left=_left(loop, roots[0], first=roots[0] + 1))
+        elif kinds or "hang" in self.faults:
+            await self._go_apart(loop, run, body, kinds=kinds)
         else:
-            first = len(loop.births)
+            root = number_of(asyncio.current_task())
+            owned = owners.begin(loop, run.number, root=root, own=False)
             await body
-            note_end(run, left=_left(loop, number_of(asyncio.current_task()), first=first))
+            note_end(run, left=owners.left_of(loop, owned))
         return run
 
-    async def go_together(self, runs: list[Run]) -> None:
-        """Run several at once."""
-        self.all.extend(runs)
-        await asyncio.gather(*(self.go(run) for run in runs))
+    async def _go_apart(
+        self, loop: ControlledLoop, run: Run, body: Coroutine[Any, Any, None], *, kinds: list[str]
+    ) -> None:
+        """Run in a task of its own, which can be cancelled and whose tasks are the run's."""
+        owned: list[owners.Ownership] = []
+        mine: list[asyncio.Task[None]] = []
 
-    async def before_resume(self, run: Run) -> Resume:
-        """Let the search choose how ``run`` is resumed, and wait until then."""
-        return await before_resume(run, self._faults)
+        def began(task: asyncio.Task[None]) -> None:
+            owned.append(owners.begin(loop, run.number, root=number_of(task), own=True))
+            mine.append(task)
+            self.tasks.append(task)
+
+        try:
+            await go_with_fate(loop, run, body, kinds=kinds, forget=self._forget, began=began)
+        finally:
+            self.tasks = [task for task in self.tasks if task not in mine]
+        if run.ending != "crashed":
+            note_end(run, left=owners.left_of(loop, owned[0]))
+
+    def _ordinal(self, instance: Any) -> int | None:
+        """Return the number of ``instance`` among those that ran; None where a framework has none."""
+        if instance is None:
+            return None
+        if not any(instance is known for known in self._instances):
+            self._instances.append(instance)
+        return next(index for index, known in enumerate(self._instances) if instance is known)
+
+    async def go_all(self, runs: list[Run], **more: Any) -> Run:
+        """Run one, or several at once; return the first of them."""
+        if len(runs) == 1:
+            return await self.go(runs[0], **more)
+        self.all.extend(runs)
+        await asyncio.gather(*(self.go(run, **more) for run in runs))
+        return runs[0]
+
+    async def before_resume(self, run: Run, *, given: bool = False) -> Resume:
+        """Let the search choose how ``run`` is resumed, and wait until then.
+
+        given: the program names the checkpoint, so that there is none to choose.
+        """
+        if self._chosen("resume", ("at once", "when quiet"), run) == "when quiet":
+            await quiet()
+        place = GIVEN if given else self._chosen("checkpoint", _PLACES, run)
+        return Resume(place, self._chosen("instance", _INSTANCES, run))
+
+    def _chosen(self, subject: str, options: tuple[str, ...], run: Run) -> str:
+        loop = asyncio.get_running_loop()
+        if "resume" not in self.faults or not isinstance(loop, ControlledLoop):
+            return options[0]
+        return options[loop.choose("fault", options, subject=f"{subject} of run {run.number}", interesting=True)]
 
 
 def checked_faults(faults: Collection[str], known: Sequence[str]) -> tuple[str, ...]:
@@ -130,24 +183,6 @@ def checked_faults(faults: Collection[str], known: Sequence[str]) -> tuple[str, 
     if wrong := sorted(set(faults) - set(known)):
         raise UsageError(f"unknown fault {wrong[0]!r} (known: {', '.join(known)})")
     return tuple(fault for fault in known if fault in faults)
-
-
-async def before_resume(run: Run, faults: Collection[str], *, given: bool = False) -> Resume:
-    """Let the search choose how ``run`` is resumed, and wait until then.
-
-    given: the program names the checkpoint, so that there is none to choose.
-    """
-    if _chosen("resume", ("at once", "when quiet"), run, faults) == "when quiet":
-        await quiet()
-    place = GIVEN if given else _chosen("checkpoint", _PLACES, run, faults)
-    return Resume(place, _chosen("instance", _INSTANCES, run, faults))
-
-
-def _chosen(subject: str, options: tuple[str, ...], run: Run, faults: Collection[str]) -> str:
-    loop = asyncio.get_running_loop()
-    if "resume" not in faults or not isinstance(loop, ControlledLoop):
-        return options[0]
-    return options[loop.choose("fault", options, subject=f"{subject} of run {run.number}", interesting=True)]
 
 
 async def quiet() -> None:
@@ -189,10 +224,3 @@ def note_end(run: Run, *, left: list[str]) -> None:
 def number_of(task: asyncio.Task[Any] | None) -> int:
     """Return the number of a task of a controlled loop, or -1."""
     return getattr(task, "number", -1)
-
-
-def _left(loop: ControlledLoop, root: int, *, first: int) -> list[str]:
-    """Return the paths of the tasks that are alive of those that ``root`` made from number ``first`` on."""
-    return [
-        path_of(loop, task) for task in live_tasks(loop) if number_of(task) >= first and descends_from(loop, task, root)
-    ]

@@ -15,6 +15,8 @@ from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
 SAVE_FAULTS = ("none", "raises before commit", "raises after commit")
+# Not part of the fault "storage": a save that hangs lets nothing end but by a cancellation.
+HANGING = "never finishes"
 
 
 class StorageFault(RuntimeError):
@@ -28,10 +30,17 @@ class Saves:
     returns, and *acknowledged* when the caller goes on; or it is *cancelled* or *raised* in between.
     """
 
-    def __init__(self, *, shape: str = "as-is", faults: bool = False) -> None:
-        """faults: let the search make a save fail before or after its commit."""
+    def __init__(
+        self, *, shape: str = "as-is", faults: bool = False, on_hang: Callable[[ControlledLoop], None] | None = None
+    ) -> None:
+        """faults: let the search make a save fail before or after its commit.
+
+        on_hang: let a save never finish, and call this when it does not.
+        """
+        self.commits = 0
         self._shape = SHAPES[shape]
-        self._faults = faults
+        self._faults = (*(SAVE_FAULTS if faults else SAVE_FAULTS[:1]), *(() if on_hang is None else (HANGING,)))
+        self._on_hang = on_hang
         self._numbers: dict[str, int] = {}
 
     def save(
@@ -52,20 +61,27 @@ class Saves:
         self._numbers[kind] = number = self._numbers.get(kind, 0) + 1
         name = f"{kind}#{number}"
         loop.note("save.called", name, run=attempt(), **data)
-        return self._carry_out(loop, name, Effect(run, needs_loop=needs_loop), data)
+        return self.carry_out(loop, name, Effect(run, needs_loop=needs_loop), data)
 
-    async def _carry_out(self, loop: ControlledLoop, name: str, inner: Effect[Any], data: Mapping[str, Any]) -> Any:
+    async def carry_out(
+        self, loop: ControlledLoop, name: str, inner: Effect[Any], data: Mapping[str, Any], *, operation: str = ""
+    ) -> Any:
+        """Carry out the save ``name`` that was called. operation: names what it waits for; ``name`` by default."""
         run, committed, fault = attempt(), False, "none"
-        if self._faults:
-            fault = SAVE_FAULTS[loop.choose("fault", SAVE_FAULTS, subject=name, interesting=True)]
+        if len(self._faults) > 1:
+            fault = self._faults[loop.choose("fault", self._faults, subject=name, interesting=True)]
 
         async def effect() -> Any:
             nonlocal committed
             if fault == "raises before commit":
                 raise StorageFault(f"{name} failed before its commit")
+            if fault == HANGING and self._on_hang is not None:
+                self._on_hang(loop)
+                await loop.create_future()
             loop.note("save.snapshot", name, run=run, **data)
             result = await inner.run()
             committed = True
+            self.commits += 1
             loop.note("save.committed", name, run=run, **data)
             if fault == "raises after commit":
                 raise StorageFault(f"{name} failed after its commit")
@@ -74,7 +90,7 @@ class Saves:
         task = asyncio.current_task()
         loop.interesting_tasks.add(task)
         try:
-            result = await self._shape(Effect(effect, needs_loop=inner.needs_loop), name)
+            result = await self._shape(Effect(effect, needs_loop=inner.needs_loop), operation or name)
         except asyncio.CancelledError:
             loop.note("save.cancelled", name, run=run, committed=committed, **data)
             raise
@@ -100,4 +116,4 @@ def _name(coro: Any) -> str | None:
     return None if coro.cr_frame is None else str(coro.cr_frame.f_locals["name"])
 
 
-see_through(Saves._carry_out.__code__, _name)
+see_through(Saves.carry_out.__code__, _name)

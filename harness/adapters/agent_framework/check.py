@@ -13,8 +13,8 @@ from typing import Any
 
 from agent_framework import WorkflowCheckpoint
 
-from harness.adapters.agent_framework.contents import digest
 from harness.adapters.agent_framework.storage import ControlledStorage
+from harness.adapters.contents import digest
 from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import StorageRoom, clock_patch, load_adapter
 from harness.model.errors import HarnessError, UsageError

@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Collection, Coroutine
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from harness.adapters.agent_framework import owners
 from harness.adapters.agent_framework.endnotes import note_references, note_storage
 from harness.adapters.agent_framework.observe import forget_loop
 from harness.adapters.agent_framework.releases import can_close_streams, new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
-from harness.adapters.endings import Leave, at_events, at_moments, go_with_fate, note, to_its_end
+from harness.adapters.endings import Leave, note
 from harness.adapters.runs import FAULTS as ANY_FAULTS
-from harness.adapters.runs import Resume, Run, before_resume, checked_faults, note_end, note_start, number_of, quiet
+from harness.adapters.runs import Resume, Run, Runs, quiet
 from harness.adapters.saves import choose_shape
 from harness.model.errors import UsageError
-from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.ops import Op
 from harness.runtime.points import SHAPES_ON
-from harness.runtime.waits import live_tasks
 
 # What a search may do to a run and to what follows it; each word switches some choices on.
 FAULTS = (*ANY_FAULTS, "hang")
@@ -38,7 +35,9 @@ class Durable:
         self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
     ) -> None:
         """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
-        self._faults = checked_faults(faults, FAULTS)
+        self._runs = Runs(
+            consume=self._consume, faults=faults, known=FAULTS, can_close=can_close_streams(), forget=forget_loop
+        )
         loop = asyncio.get_running_loop()
         if shapes and isinstance(loop, ControlledLoop):
             loop.scratch[SHAPES_ON] = True
@@ -49,10 +48,12 @@ class Durable:
             on_hang=self._hung if "hang" in faults else None,
             notes=notes,
         )
-        self.runs: list[Run] = []
         self._notes = tuple(notes)
-        self._instances: list[Any] = []
-        self._tasks: list[asyncio.Task[Any]] = []  # of the runs that have a task of their own
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs so far."""
+        return self._runs.all
 
     async def run(self, workflow: Any, message: Any, *, instance: Any = None, stream: bool = False) -> Run:
         """Run ``workflow`` from the beginning; however it ends is part of the returned Run.
@@ -61,7 +62,8 @@ class Durable:
         instead of a new one. stream: consume the run's events one by one.
         """
         run = _run(len(self.runs), workflow, message, instance or build(workflow))
-        return await self._go(run, {"message": message}, stream=stream)
+        run.notes.update(start={"message": message}, stream=stream)
+        return await self._runs.go(run, answers=[])
 
     async def resume(
         self,
@@ -78,24 +80,19 @@ class Durable:
         answers to what the run asked. With the fault ``resume`` the search also chooses the checkpoint, the
         instance, and whether to wait until everything of the run is quiet.
         """
-        chosen = await before_resume(run, self._faults, given=checkpoint is not None)
+        chosen = await self._runs.before_resume(run, given=checkpoint is not None)
         if checkpoint is None:
             checkpoint = await self._checkpoint(run, chosen)
-        instances = [run.instance if chosen.instance == "same instance" else instance or build(run.program)]
-        if chosen.instance == "two instances":
-            instances.append(build(run.program))
+        start: dict[str, Any] = {"message": run.message} if checkpoint is None else {"checkpoint_id": checkpoint}
+        if responses is not None and checkpoint is not None:
+            start["responses"] = responses
+        instances = chosen.instances(run, partial(build, run.program), given=instance)
         resumed = [_run(len(self.runs) + index, run.program, run.message, made) for index, made in enumerate(instances)]
         for again in resumed:
             again.checkpoint, again.resumes = checkpoint, run
             again.from_latest, again.twin = chosen.place == "latest", len(resumed) > 1
-        start: dict[str, Any] = {"message": run.message} if checkpoint is None else {"checkpoint_id": checkpoint}
-        if responses is not None and checkpoint is not None:
-            start["responses"] = responses
-        if len(resumed) == 1:
-            return await self._go(resumed[0], start, stream=stream)
-        self.runs.extend(resumed)
-        await asyncio.gather(*(self._go(item, start, stream=stream, known=True) for item in resumed))
-        return resumed[0]
+            again.notes.update(start=start, stream=stream)
+        return await self._runs.go_all(resumed, answers=sorted(start.get("responses", ())))
 
     async def quiet(self) -> None:
         """Wait until everything else has nothing left to do."""
@@ -117,7 +114,7 @@ class Durable:
         """Cancel the runs when nothing else can happen: what somebody does who waits for a save that never ends."""
 
         def cancel(_op: Op) -> None:
-            for task in self._tasks:
+            for task in self._runs.tasks:
                 loop.call_soon(task.cancel)
 
         op = Op(loop, "patience", kind="point", deliver=cancel, target=loop.create_future())
@@ -132,53 +129,9 @@ class Durable:
         newest_first = sorted(found, key=lambda item: str(item.timestamp), reverse=True)
         return chosen.pick([str(item.checkpoint_id) for item in newest_first])
 
-    async def _go(self, run: Run, start: dict[str, Any], *, stream: bool, known: bool = False) -> Run:
-        if not known:
-            self.runs.append(run)
-        loop = asyncio.get_running_loop()
-        if not any(run.instance is known for known in self._instances):
-            self._instances.append(run.instance)
-        note_start(
-            run,
-            instance=next(index for index, known in enumerate(self._instances) if run.instance is known),
-            answers=sorted(start.get("responses", ())),
-        )
-        leaving = [kind for kind in at_events(self._faults) if kind != "closed" or can_close_streams()]
-        body = to_its_end(
-            run, lambda leave: self._consume(run, start, leave, stream=stream or bool(leaving)), kinds=leaving
-        )
-        kinds = at_moments(self._faults)
-        if not isinstance(loop, ControlledLoop):
-            await body
-        elif kinds or "hang" in self._faults:
-            await self._go_with_fate(loop, run, body, kinds=kinds)
-        else:
-            owned = owners.begin(loop, run.number, root=number_of(asyncio.current_task()), own=False)
-            await body
-            _note_end(loop, run, owned)
-        return run
-
-    async def _go_with_fate(
-        self, loop: ControlledLoop, run: Run, body: Coroutine[Any, Any, None], *, kinds: list[str]
-    ) -> None:
-        """Run in a task of its own, which a hanging save lets us cancel and whose tasks are the run's."""
-        owned: list[owners.Ownership] = []
-        mine: list[asyncio.Task[None]] = []
-
-        def began(task: asyncio.Task[None]) -> None:
-            owned.append(owners.begin(loop, run.number, root=number_of(task), own=True))
-            mine.append(task)
-            self._tasks.append(task)
-
-        try:
-            await go_with_fate(loop, run, body, kinds=kinds, forget=forget_loop, began=began)
-        finally:
-            self._tasks = [task for task in self._tasks if task not in mine]
-        if run.ending != "crashed":
-            _note_end(loop, run, owned[0])
-
-    async def _consume(self, run: Run, start: dict[str, Any], leave: Leave | None, *, stream: bool) -> None:
-        if stream:
+    async def _consume(self, run: Run, leave: Leave | None) -> None:
+        start = run.notes["start"]
+        if run.notes["stream"] or self._runs.streams:
             await self._stream(run, start, leave)
             return
         result = await run.instance.run(checkpoint_storage=self.storage, **start)
@@ -225,9 +178,3 @@ def build(workflow: Any) -> Any:
 
 def _run(number: int, workflow: Any, message: Any, instance: Any) -> Run:
     return Run(number, str(getattr(instance, "name", "workflow")), workflow, message, instance=instance)
-
-
-def _note_end(loop: ControlledLoop, run: Run, owned: owners.Ownership) -> None:
-    owned.last = len(loop.births)
-    left = [path_of(loop, task) for task in live_tasks(loop) if owners.owner_of(loop, task) == run.number]
-    note_end(run, left=left)

@@ -15,10 +15,10 @@ from typing import Any
 
 from agent_framework._workflows._runner_context import InProcRunnerContext
 
-from harness.adapters.agent_framework.owners import owner_of
 from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional
+from harness.adapters.owners import cancellations_noted
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import ControlledTask, make_task, path_of, see_through
+from harness.runtime.identity import make_task, see_through
 from harness.runtime.loop import ControlledLoop
 
 # agent-framework emits these around a step's body: invoked right before it, completed right after it
@@ -66,7 +66,7 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
             if "decisions" in notes:
                 more.enter_context(_decisions_noted())
             if "cancellations" in notes:
-                more.enter_context(_cancellations_noted())
+                more.enter_context(cancellations_noted())
             yield
     finally:
         RunContext.add_event = original
@@ -106,31 +106,6 @@ def _decisions_noted() -> Iterator[None]:
         yield
     finally:
         StepWrapper.__call__ = _STEP_CALL
-
-
-@contextlib.contextmanager
-def _cancellations_noted() -> Iterator[None]:
-    """Note which task of which run cancels which task."""
-    own = vars(ControlledTask).get("cancel")
-    original = ControlledTask.cancel
-
-    def cancel(self: ControlledTask, msg: Any = None) -> bool:
-        loop = self.get_loop()
-        current = asyncio.current_task() if asyncio._get_running_loop() is loop else None
-        if isinstance(loop, ControlledLoop) and current is not None and current is not self and not self.done():
-            by = owner_of(loop, current)
-            if by is not None:
-                loop.note("task.cancelled", path_of(loop, self), run=by, owner=owner_of(loop, self))
-        return original(self, msg)
-
-    ControlledTask.cancel = cancel  # type: ignore[method-assign, assignment]
-    try:
-        yield
-    finally:
-        if own is None:
-            del ControlledTask.cancel
-        else:
-            ControlledTask.cancel = own  # type: ignore[method-assign]
 
 
 def forget_loop(loop: ControlledLoop) -> None:

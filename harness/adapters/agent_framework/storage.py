@@ -12,16 +12,15 @@ from typing import Any
 
 from agent_framework import InMemoryCheckpointStorage
 
-from harness.adapters.agent_framework.contents import digest, summary
-from harness.adapters.saves import SAVE_FAULTS, StorageFault
+from harness.adapters.agent_framework.contents import summary
+from harness.adapters.contents import digest
+from harness.adapters.saves import Saves
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import path_of
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
-# Not part of "storage": a save that hangs lets nothing end but by a cancellation.
-HANGING = "never finishes"
 METHODS = ("save", "load", "list_checkpoints", "delete", "get_latest", "list_checkpoint_ids")
 
 
@@ -52,12 +51,10 @@ class ControlledStorage:
             raise UsageError(f"{type(inner).__name__} is no checkpoint storage: it has no {', '.join(missing)}()")
         self.inner = inner
         self.shape = shape
-        self._faults = (*(SAVE_FAULTS if faults else SAVE_FAULTS[:1]), *(() if on_hang is None else (HANGING,)))
-        self._on_hang = on_hang
         self._notes = tuple(notes)
-        self._commits = 0
         self._shape = SHAPES[shape]
-        self._saves: Counter[str] = Counter()
+        self._saves = Saves(shape=shape, faults=faults, on_hang=on_hang)
+        self._numbers: Counter[str] = Counter()
         # Of the framework's own storages only this one's save awaits nothing.
         self._needs_loop = getattr(type(inner), "save", None) is not InMemoryCheckpointStorage.save
 
@@ -66,49 +63,15 @@ class ControlledStorage:
         loop = asyncio.get_running_loop()
         if not isinstance(loop, ControlledLoop):
             return await self._shape(Effect(lambda: self.inner.save(checkpoint)), "save")
-        task = asyncio.current_task()
-        owner = path_of(loop, task)
-        self._saves[owner] += 1
-        operation = f"save#{self._saves[owner]}"
+        owner = path_of(loop, asyncio.current_task())
+        self._numbers[owner] += 1
+        operation = f"save#{self._numbers[owner]}"
         # Counted per task, so that the name means the same save in every schedule.
         name = f"{owner.rpartition('/')[2]}/{operation}"
-        run = attempt()
         data = self.facts(checkpoint)
-        committed = False
-        fault = "none"
-        if len(self._faults) > 1:
-            fault = self._faults[loop.choose("fault", self._faults, subject=name, interesting=True)]
-
-        async def effect() -> Any:
-            nonlocal committed
-            if fault == "raises before commit":
-                raise StorageFault(f"{name} failed before its commit")
-            if fault == HANGING and self._on_hang is not None:
-                self._on_hang(loop)
-                await loop.create_future()
-            loop.note("save.snapshot", name, run=run, **data)
-            result = await self.inner.save(checkpoint)
-            committed = True
-            self._commits += 1
-            loop.note("save.committed", name, run=run, **data)
-            if fault == "raises after commit":
-                raise StorageFault(f"{name} failed after its commit")
-            return result
-
-        loop.note("save.called", name, run=run, **data)
-        loop.interesting_tasks.add(task)
-        try:
-            result = await self._shape(Effect(effect, needs_loop=self._needs_loop), operation)
-        except asyncio.CancelledError:
-            loop.note("save.cancelled", name, run=run, committed=committed, **data)
-            raise
-        except Exception as error:
-            loop.note("save.raised", name, run=run, committed=committed, error=repr(error), **data)
-            raise
-        finally:
-            loop.interesting_tasks.discard(task)
-        loop.note("save.acknowledged", name, run=run, **data)
-        return result
+        loop.note("save.called", name, run=attempt(), **data)
+        effect = Effect(lambda: self.inner.save(checkpoint), needs_loop=self._needs_loop)
+        return await self._saves.carry_out(loop, name, effect, data, operation=operation)
 
     async def load(self, checkpoint_id: str) -> Any:
         """Load a checkpoint."""
@@ -118,7 +81,7 @@ class ControlledStorage:
 
     async def get_latest(self, *, workflow_name: str) -> Any:
         """Return the latest checkpoint of a workflow, or None."""
-        commits = self._commits
+        commits = self._saves.commits
         found = await self.inner.get_latest(workflow_name=workflow_name)
         self._note_read("storage.latest", found, commits=commits, workflow=workflow_name)
         return found

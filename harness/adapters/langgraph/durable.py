@@ -6,6 +6,7 @@ Owns ``durable``, the object that a scenario is written with; must not know sche
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 from collections.abc import Collection
 from typing import Any
@@ -77,8 +78,7 @@ class Durable:
         config: dict[str, Any] = {"configurable": dict(thread)}
         if checkpoint is not None and chosen.place != "latest":
             config["configurable"]["checkpoint_id"] = checkpoint
-        first = run.instance if chosen.instance == "same instance" else self._build(run.program)
-        instances = [first, self._build(run.program)] if chosen.instance == "two instances" else [first]
+        instances = chosen.instances(run, functools.partial(self._build, run.program))
         resumed = []
         for index, instance in enumerate(instances):
             again = Run(len(self.runs) + index, run.name, run.program, run.message, checkpoint, run, instance)
@@ -88,10 +88,7 @@ class Durable:
                 run.message if checkpoint is None else None if answer is None else Command(resume=answer)
             )
             resumed.append(again)
-        if len(resumed) == 1:
-            return await self._runs.go(resumed[0])
-        await self._runs.go_together(resumed)
-        return resumed[0]
+        return await self._runs.go_all(resumed)
 
     async def quiet(self) -> None:
         """Wait until everything else has nothing left to do."""
