@@ -18,9 +18,9 @@ from agents.memory import SQLiteSession
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 
 from harness.adapters.endings import Leave, note
+from harness.adapters.owners import cancellations_noted
 from harness.adapters.runs import Run, Runs
 from harness.adapters.saves import Saves, choose_shape
-from harness.model.errors import UsageError
 from harness.model.registry import unknown
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
@@ -73,6 +73,8 @@ _STORAGES: dict[str, Callable[[], Any]] = {
 class OpenAIAgents:
     """What a search needs of a framework; one instance, ``PLUGIN``."""
 
+    name = "openai-agents"
+
     def storages(self) -> tuple[str, ...]:
         """Return the names of the storages."""
         return tuple(_STORAGES)
@@ -91,9 +93,23 @@ class OpenAIAgents:
         """Raise UsageError: there is no fix candidate."""
         raise unknown("fix", name=name, known=())
 
-    def observe(self, _notes: Collection[str] = ()) -> AbstractContextManager[None]:
-        """Return a context manager that does nothing: what is observed are tools and the session."""
-        return nullcontext()
+    def observe(self, notes: Collection[str] = ()) -> AbstractContextManager[None]:
+        """Return a context manager that notes who cancels whom, if asked; tools and the session note themselves."""
+        return cancellations_noted() if "cancellations" in notes else nullcontext()
+
+    def refuses(self) -> dict[str, str]:
+        """Return the oracles that cannot judge agents, with the reasons."""
+        no_checkpoints = "a session is one list of items, and has no checkpoints"
+        return {
+            "decision-stable": "no code of the user sees what a tool returned or raised to the model",
+            "guard-released": "one agent may run many times at once",
+            "latest-is-maximal": no_checkpoints,
+            "linear-lineage": no_checkpoints,
+            "request-durable": "a run that waits for an approval keeps it in its result, not in the session",
+            "restore-complete": "a run goes on from a session with another message",
+            "run-isolation": "runs on one session are meant to know of each other",
+            "snapshot-immutable": no_checkpoints,
+        }
 
     def faults(self) -> tuple[str, ...]:
         """Return what may happen to a run when it is switched on."""
@@ -112,9 +128,7 @@ class Durable:
     def __init__(
         self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
     ) -> None:
-        """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
-        if notes:
-            raise UsageError(f"the OpenAI Agents adapter cannot note {', '.join(sorted(notes))} for the oracles")
+        """faults: of FAULTS; the search may then let them happen. notes: what is noted is asked of ``observe``."""
         self.storage = storage
         self._saves = Saves(shape=choose_shape(shapes=shapes), faults="storage" in faults)
         self._runs = Runs(consume=self._consume, faults=faults)

@@ -18,8 +18,8 @@ from pydantic_graph import BaseNode, End
 from pydantic_graph.persistence.in_mem import FullStatePersistence
 
 from harness.adapters.endings import Leave, note
+from harness.adapters.owners import cancellations_noted
 from harness.adapters.runs import Run, Runs
-from harness.model.errors import UsageError
 from harness.model.registry import unknown
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
@@ -29,6 +29,8 @@ STORAGES = ("full-state",)
 
 class PydanticGraph:
     """What a search needs of a framework; one instance, ``PLUGIN``."""
+
+    name = "pydantic-graph"
 
     def storages(self) -> tuple[str, ...]:
         """Return the names of the storages."""
@@ -48,9 +50,23 @@ class PydanticGraph:
         """Raise UsageError: there is no fix candidate."""
         raise unknown("fix", name=name, known=())
 
-    def observe(self, _notes: Collection[str] = ()) -> AbstractContextManager[None]:
-        """Return a context manager that does nothing: what is observed is the persistence."""
-        return nullcontext()
+    def observe(self, notes: Collection[str] = ()) -> AbstractContextManager[None]:
+        """Return a context manager that notes who cancels whom, if asked; the persistence notes itself."""
+        return cancellations_noted() if "cancellations" in notes else nullcontext()
+
+    def refuses(self) -> dict[str, str]:
+        """Return the oracles that cannot judge these graphs, with the reasons."""
+        one_list = "its persistence is one list of snapshots, which name no parent"
+        its_end = "a run ends where its caller stops it, so there is no end to compare with"
+        return {
+            "decision-stable": "nothing but the graph itself sees what a node returned or raised",
+            "guard-released": "one graph may run many times at once",
+            "latest-is-maximal": one_list,
+            "linear-lineage": one_list,
+            "request-durable": "its graphs do not ask anybody",
+            "restore-complete": its_end,
+            "run-isolation": its_end,
+        }
 
     def faults(self) -> tuple[str, ...]:
         """Return what may happen to a run: nothing."""
@@ -68,8 +84,6 @@ class Durable:
 
     def __init__(self, storage: Any, *, notes: Collection[str] = ()) -> None:
         """notes: ``contents`` for digests of what is saved and read."""
-        if wrong := sorted(set(notes) - {"contents"}):
-            raise UsageError(f"the pydantic-graph adapter cannot note {', '.join(wrong)} for the oracles")
         self.storage = storage
         self._notes = tuple(notes)
         self._runs = Runs(consume=self._consume)

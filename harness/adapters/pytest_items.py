@@ -22,7 +22,7 @@ from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import (
     StorageRoom,
     clock_patch,
-    judging,
+    judging_on,
     load_adapter,
     load_oracles,
     needs_of,
@@ -305,6 +305,7 @@ class InterleavedFunction(_Item, pytest.Function):
         slot = self._slot()
         make_durable: Callable[[], Any] | None = None
         oracles: tuple[str, ...] = ()
+        without = dict(options["without"])
         setup = {"test": self.nodeid, "clock": options["clock"]}
         if slot is not None:
             adapter = load_adapter(options["adapter"])
@@ -315,7 +316,7 @@ class InterleavedFunction(_Item, pytest.Function):
             if factory is None:
                 require_storage(adapter, slot.storage)
             room = StorageRoom(adapter, slot.storage, factory)
-            oracles = judging(options["oracles"], without=options["without"])
+            oracles, without = judging_on(adapter, options["oracles"], without=without)
             notes = needs_of(oracles)
             patches = [lambda _: room.open(), lambda _: adapter.observe(notes), *patches]
             setup["storage"] = slot.storage
@@ -328,7 +329,7 @@ class InterleavedFunction(_Item, pytest.Function):
             program=functools.partial(self._program, make_durable),
             setup=setup,
             judges=load_oracles(oracles),
-            without=options["without"],
+            without=without,
             rung=rung,
             patches=tuple(patches),
             allow_real_io=options["allow_real_io"],

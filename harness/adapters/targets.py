@@ -29,7 +29,9 @@ _ORACLES = "harness.oracles"
 
 
 class Adapter(Protocol):
-    """What a target needs of a framework."""
+    """What a target needs of a framework. name: of the framework, for messages."""
+
+    name: str
 
     def storages(self) -> tuple[str, ...]:
         """Return the names of the registered storages."""
@@ -149,7 +151,7 @@ def scenario_target(
         if fault not in adapter.faults():
             raise unknown("fault", name=fault, known=adapter.faults())
     clock = scenario.clock if clock is None else clock
-    oracles = judging(scenario.oracles, without=scenario.without)
+    oracles, without = judging_on(adapter, scenario.oracles, without=scenario.without)
     notes = needs_of(oracles)
     room = StorageRoom(adapter, storage, factory)
 
@@ -179,7 +181,7 @@ def scenario_target(
         program=program,
         setup=setup,
         judges=load_oracles(oracles),
-        without=scenario.without,
+        without=without,
         rung=scenario.rung if rung is None else rung,
         patches=tuple(patches),
     )
@@ -197,6 +199,23 @@ def judging(names: Iterable[str], *, without: Iterable[str] = ()) -> tuple[str, 
         if name not in known:
             raise unknown("oracle", name=name, known=(*known, "all"))
     return tuple(name for name in dict.fromkeys(chosen) if name not in off)
+
+
+def judging_on(
+    adapter: Adapter, names: Iterable[str], *, without: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Return the names of the oracles that judge on ``adapter``, and those that do not, with the reasons.
+
+    What an adapter ``refuses`` is left out of ``all``. Raises UsageError where it is named.
+    """
+    names = list(names)
+    refused: dict[str, str] = getattr(adapter, "refuses", dict)()
+    asked = judging([name for name in names if name != "all"], without=without)
+    for name in asked:
+        if name in refused:
+            raise UsageError(f"the oracle {name!r} cannot judge {adapter.name}: {refused[name]}")
+    off = {**without, **({name: reason for name, reason in refused.items() if "all" in names})}
+    return judging(names, without=off), off
 
 
 def needs_of(oracles: Iterable[str]) -> tuple[str, ...]:

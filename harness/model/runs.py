@@ -62,6 +62,14 @@ def runs_of(journal: Sequence[Event]) -> dict[int, Run]:
     return runs
 
 
+def saves_checkpoint(event: Event, kind: str = "save.called") -> bool:
+    """Return whether ``event`` is of the save of a checkpoint, which has a place in a chain.
+
+    Some frameworks also save what belongs to a checkpoint, or those of graphs inside of a graph.
+    """
+    return event.kind == kind and "checkpoint" in event.data
+
+
 def lineage(runs: dict[int, Run], number: int) -> list[int]:
     """Return ``number`` and the runs that it continues, newest first."""
     found: list[int] = []

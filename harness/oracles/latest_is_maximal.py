@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model.outcome import Event, Violation
-from harness.model.runs import Run, family, runs_of
+from harness.model.runs import Run, family, runs_of, saves_checkpoint
 
 NEEDS = ("storage",)
 
@@ -22,10 +22,11 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     than the latest are left out.
     """
     runs = runs_of(journal)
-    called = {event.data["checkpoint"]: event for event in journal if event.kind == "save.called" and event.run in runs}
+    saves = [event for event in journal if saves_checkpoint(event) and event.run in runs]
+    called = {event.data["checkpoint"]: event for event in saves}
     commits: list[Event] = []
     for event in journal:
-        if event.kind == "save.committed" and event.run in runs:
+        if saves_checkpoint(event, "save.committed") and event.run in runs:
             commits.append(event)
         elif event.kind == "storage.latest":
             before = commits[: event.data.get("commits", len(commits))]

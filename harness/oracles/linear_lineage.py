@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model.outcome import Event, Violation
-from harness.model.runs import Run, runs_of
+from harness.model.runs import Run, runs_of, saves_checkpoint
 
 NEEDS = ("storage",)
 
@@ -23,9 +23,9 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     """
     runs = runs_of(journal)
     chain = _Chain(runs)
-    called = {event.data["checkpoint"]: event for event in journal if event.kind == "save.called"}
+    called = {event.data["checkpoint"]: event for event in journal if saves_checkpoint(event)}
     for event in journal:
-        committed = [event] if event.kind == "save.committed" else []
+        committed = [event] if saves_checkpoint(event, "save.committed") else []
         if event.kind == "storage.state":
             stored = [found["checkpoint"] for found in event.data["checkpoints"]]
             committed = [save for checkpoint, save in called.items() if checkpoint in stored]

@@ -16,7 +16,8 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     """Judge: a value replayed for a call is the value that this logical call produced.
 
     A logical call is a step's name with its arguments. Calls that are equal may exchange their values, but
-    none may appear more often than it was produced. Values whose text holds an address are not compared.
+    none may appear more often than it was produced. A call that wrote its value and then failed produced it, too.
+    Values whose text holds an address are not compared.
     """
     runs = runs_of(journal)
     produced: dict[tuple[int, str], list[str]] = defaultdict(list)
@@ -25,6 +26,8 @@ def judge(journal: Sequence[Event]) -> Violation | None:
         value = str(event.data.get("value", ""))
         if event.kind == "step.completed":
             produced[event.run, event.data["call"]].append(value)
+        elif event.kind == "step.failed" and "wrote" in event.data:
+            produced[event.run, event.data["call"]].append(event.data["wrote"])
         elif event.kind == "step.restored" and event.run in runs and " at 0x" not in value:
             call = event.data["call"]
             replayed[event.run, call].append(value)

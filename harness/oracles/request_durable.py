@@ -17,7 +17,8 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     """Judge: a request that the caller saw is pending in the latest checkpoint or withdrawn.
 
     Judged whenever the latest checkpoint is asked for after the run that asked has ended and before any run
-    continues it, and at the end of the program. A request that was answered or withdrawn is settled.
+    continues it, and at the end of the program. A request that was answered or withdrawn is settled. Of two
+    instances that resumed the same at once only one can have the latest checkpoint: they are left out.
     """
     runs = runs_of(journal)
     open_requests: dict[tuple[int, str], Event] = {}
@@ -33,7 +34,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
         elif event.kind in ("storage.latest", "storage.state"):
             for (run, request), seen in open_requests.items():
                 ended = runs[run].ended if run in runs else None
-                if ended is None or ended > index:
+                if ended is None or ended > index or runs[run].data.get("twin"):
                     continue
                 pending = _pending(event, runs[run].name)
                 if pending is not None and request not in pending:

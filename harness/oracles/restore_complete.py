@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model.outcome import Event, Violation
-from harness.model.runs import Run, lineage, runs_of
+from harness.model.runs import Run, lineage, runs_of, saves_checkpoint
 
 NEEDS = ("reference",)
 
@@ -58,7 +58,7 @@ def put_out_before(journal: Sequence[Event], runs: dict[int, Run], run: Run) -> 
             (
                 (index, event)
                 for index, event in enumerate(journal)
-                if event.kind == "save.called" and event.data["checkpoint"] == run.checkpoint
+                if saves_checkpoint(event) and event.data["checkpoint"] == run.checkpoint
             ),
             None,
         )

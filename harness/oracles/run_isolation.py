@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.model.outcome import Event, Violation
-from harness.model.runs import Run, lineage, runs_of
+from harness.model.runs import Run, lineage, runs_of, saves_checkpoint
 
 NEEDS = ("reference",)
 
@@ -21,7 +21,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     run that resumes another begins from a checkpoint which that one, or a run that it continues, saved.
     """
     runs = runs_of(journal)
-    savers = {event.data["checkpoint"]: event for event in journal if event.kind == "save.called"}
+    savers = {event.data["checkpoint"]: event for event in journal if saves_checkpoint(event)}
     for run in runs.values():
         own = savers.get(run.checkpoint)
         if own is None or run.resumes is None or own.run in lineage(runs, run.resumes):

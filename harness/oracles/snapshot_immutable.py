@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.model.outcome import Event, Violation
+from harness.model.runs import saves_checkpoint
 
 NEEDS = ("contents",)
 
@@ -19,7 +20,7 @@ def judge(journal: Sequence[Event]) -> Violation | None:
     """
     saved: dict[str, Event] = {}
     for event in journal:
-        if event.kind == "save.called":
+        if saves_checkpoint(event):
             saved[event.data["checkpoint"]] = event
             continue
         for checkpoint, digest in _read(event):

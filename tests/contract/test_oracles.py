@@ -117,6 +117,13 @@ GOOD = {
         ],
         "a value with an address": [*DONE, started(1, resumes=0), step("restored", 1, value="<object at 0x7f>")],
         "two runs later": [*DONE, started(1, resumes=0), ended(1), started(2, resumes=1), step("restored", 2)],
+        "written by a call that then failed": [
+            started(0),
+            ("step.failed", 0, "a", {"call": "a(1)", "value": "CancelledError()", "wrote": "'x'"}),
+            ended(0, "cancelled"),
+            started(1, resumes=0),
+            step("restored", 1),
+        ],
     },
     "no_zombies": {
         "nothing is left": [started(0), step("invoked", 0), step("completed", 0), ended(0)],
@@ -204,6 +211,11 @@ GOOD = {
         ],
         "unchanged at the end": [started(0), save(0, "r", digest="1"), state("r", {"checkpoint": "r", "digest": "1"})],
         "not known": [("storage.loaded", 0, "", {"checkpoint": "r", "digest": "1"})],
+        "a save of no checkpoint": [
+            started(0),
+            ("save.called", 0, "writes", {"anchor": "r"}),
+            save(0, "r", digest="1"),
+        ],
     },
     "guard_released": {
         "one after the other": [*DONE, started(1, instance=0), step("invoked", 1), ended(1)],
@@ -246,6 +258,12 @@ GOOD = {
             ("run.request", 0, "flow", {"request": "q"}),
             ended(0),
             latest("r", workflow="other"),
+        ],
+        "of one of two instances that resumed at once": [
+            started(0, twin=True),
+            ("run.request", 0, "flow", {"request": "q"}),
+            ended(0),
+            latest("r", requests=["of the other"]),
         ],
     },
     "decision_stable": {

@@ -24,6 +24,8 @@ _FIXES = "harness.adapters.agent_framework.fixes"
 class AgentFramework:
     """What a search needs of a framework; one instance, ``PLUGIN``."""
 
+    name = "agent-framework"
+
     def storages(self) -> tuple[str, ...]:
         """Return the names of the registered storages."""
         return plugin_names(_STORAGES)

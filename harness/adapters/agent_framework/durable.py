@@ -11,11 +11,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from harness.adapters.agent_framework.endnotes import note_references, note_storage
+from harness.adapters.agent_framework.endnotes import note_storage, result_of
 from harness.adapters.agent_framework.observe import forget_loop
 from harness.adapters.agent_framework.releases import can_close_streams, new_instance
 from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.adapters.endings import Leave, note
+from harness.adapters.references import note_references
 from harness.adapters.runs import FAULTS as ANY_FAULTS
 from harness.adapters.runs import Resume, Run, Runs, quiet
 from harness.adapters.saves import choose_shape
@@ -108,7 +109,13 @@ class Durable:
         if {"storage", "contents"} & set(self._notes):
             await note_storage(loop, self.storage, names=list(dict.fromkeys(run.name for run in self.runs)))
         if "reference" in self._notes:
-            await note_references(loop, [(run.message, partial(build, run.program)) for run in self.runs])
+            await note_references(
+                loop,
+                [
+                    (run.name, run.message, partial(result_of, partial(build, run.program), run.message))
+                    for run in self.runs
+                ],
+            )
 
     def _hung(self, loop: ControlledLoop) -> None:
         """Cancel the runs when nothing else can happen: what somebody does who waits for a save that never ends."""

@@ -22,6 +22,8 @@ _FIXES = "harness.adapters.langgraph.fixes"
 class LangGraph:
     """What a search needs of a framework; one instance, ``PLUGIN``."""
 
+    name = "langgraph"
+
     def storages(self) -> tuple[str, ...]:
         """Return the names of the registered storages."""
         return plugin_names(_STORAGES)
@@ -39,9 +41,16 @@ class LangGraph:
         apply = cast(Callable[[], AbstractContextManager[None]], load_plugin(_FIXES, name=name, kind="fix"))
         return apply()
 
-    def observe(self, _notes: Collection[str] = ()) -> AbstractContextManager[None]:
+    def observe(self, notes: Collection[str] = ()) -> AbstractContextManager[None]:
         """Return a context manager under which graphs write to the loop's journal."""
-        return observed()
+        return observed(notes)
+
+    def refuses(self) -> dict[str, str]:
+        """Return the oracles that cannot judge graphs, with the reasons."""
+        return {
+            "decision-stable": "nothing but the graph itself sees what a node returned or raised",
+            "guard-released": "one graph may run many times at once",
+        }
 
     def faults(self) -> tuple[str, ...]:
         """Return what may happen to a run when it is switched on."""

@@ -13,13 +13,16 @@ from typing import Any
 
 import langgraph.graph  # noqa: F401  (loaded before a search freezes what it finds; a scenario imports it late)
 from langgraph.checkpoint.base import id as checkpoint_ids
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from harness.adapters.endings import Leave, note
-from harness.adapters.langgraph.saver import SaverControl
+from harness.adapters.langgraph.saver import INTERRUPT, SaverControl
+from harness.adapters.references import note_references
 from harness.adapters.runs import Run, Runs, quiet
 from harness.adapters.saves import Saves, choose_shape
 from harness.model.errors import UsageError
+from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 
 DURABILITIES = ("sync", "async", "exit")
@@ -32,10 +35,10 @@ class Durable:
         self, storage: Any, *, shapes: bool = True, faults: Collection[str] = (), notes: Collection[str] = ()
     ) -> None:
         """faults: of FAULTS; the search may then let them happen. notes: what the oracles need beyond the usual."""
-        if notes:
-            raise UsageError(f"the LangGraph adapter cannot note {', '.join(sorted(notes))} for the oracles")
         self.storage = storage
-        self._control = SaverControl(Saves(shape=choose_shape(shapes=shapes), faults="storage" in faults))
+        self._notes = tuple(notes)
+        saves = Saves(shape=choose_shape(shapes=shapes), faults="storage" in faults)
+        self._control = SaverControl(saves, notes=notes)
         self._runs = Runs(consume=self._consume, faults=faults, forget=self._forget)
         self.saver: Any = None  # of the process that lives now
         checkpoint_ids._last_v6_timestamp = None  # of the execution before, whose clock was another one
@@ -55,7 +58,10 @@ class Durable:
             raise UsageError(f"unknown durability {durability!r} (known: {', '.join(DURABILITIES)})")
         await self._connect()
         number = len(self.runs)
-        run = Run(number, _name(graph), graph, message, instance=self._build(graph))
+        name, threads = _name(graph), len(self._control.threads)
+        name = f"{name}#{threads + 1}" if threads else name
+        self._control.threads[f"thread-{number}"] = name
+        run = Run(number, name, graph, message, instance=self._build(graph))
         run.notes.update(
             input=message,
             config={"configurable": {"thread_id": f"thread-{number}"}},
@@ -95,7 +101,30 @@ class Durable:
         await quiet()
 
     async def finish(self) -> None:
-        """Note what the oracles asked for when the program is over: nothing, so far."""
+        """Note what the oracles asked for when the program is over; in default order, so that nothing is searched."""
+        loop = asyncio.get_running_loop()
+        if not self._notes or not isinstance(loop, ControlledLoop):
+            return
+        loop.scheduler = None
+        await self.quiet()
+        await self._connect()
+        if {"storage", "contents"} & set(self._notes):
+            await self._note_storage(loop)
+        if "reference" in self._notes:
+            runs = [run for run in self.runs if run.resumes is None]
+            await note_references(loop, [(run.name, run.message, functools.partial(_result_of, run)) for run in runs])
+
+    async def _note_storage(self, loop: ControlledLoop) -> None:
+        """Note every checkpoint of the threads, and which one is the latest of each."""
+        checkpoints: list[dict[str, Any]] = []
+        latest: dict[str, str | None] = {}
+        for thread, name in self._control.threads.items():
+            config = {"configurable": {"thread_id": thread, "checkpoint_ns": ""}}
+            found = [self._control.facts(item) async for item in self.saver.alist(config)]
+            checkpoints += found
+            newest = await self.saver.aget_tuple(config)
+            latest[name] = None if newest is None else newest.checkpoint["id"]
+        loop.note("storage.state", "", run=attempt(), checkpoints=checkpoints, latest=latest)
 
     async def _connect(self) -> None:
         """Connect as a process does when it starts, unless the one that lives has."""
@@ -141,6 +170,7 @@ class Durable:
             run.events.append(event)
             note("run.event", run, type=mode)
             result = event if mode == "values" else result
+            _note_requests(run, event)
             if leave is not None and len(run.events) == leave.after:
                 run.ending = leave.how
                 break
@@ -153,14 +183,7 @@ class Durable:
             _finish(run, result)
 
     def _build(self, graph: Any) -> Any:
-        """Return an instance of ``graph`` on the checkpointer of this execution; raises UsageError for what is none."""
-        made: Any
-        for made in (graph, graph() if callable(graph) and not hasattr(graph, "ainvoke") else None):
-            if callable(getattr(made, "compile", None)):
-                return made.compile(checkpointer=self.saver)
-            if callable(getattr(made, "ainvoke", None)) and callable(getattr(made, "copy", None)):
-                return made.copy({"checkpointer": self.saver})
-        raise UsageError(f"{graph!r} is not a graph: pass a StateGraph, a function that builds one, or an @entrypoint")
+        return _built(graph, self.saver)
 
     def _forget(self, _loop: ControlledLoop) -> None:
         """Lose what a process holds: its connection, and the lock that its checkpointer has in memory."""
@@ -172,10 +195,34 @@ class Durable:
 
 def _finish(run: Run, result: Any) -> None:
     run.outputs = [result]
-    asked = result.get("__interrupt__", ()) if isinstance(result, dict) else ()
-    run.requests = [item.id for item in asked]
-    for request in run.requests:
-        note("run.request", run, request=request)
+    _note_requests(run, result)
+
+
+def _note_requests(run: Run, seen: Any) -> None:
+    """Note what ``seen``, an event or a result, asks a human for the first time."""
+    for item in seen.get(INTERRUPT, ()) if isinstance(seen, dict) else ():
+        if item.id not in run.requests:
+            run.requests.append(item.id)
+            note("run.request", run, request=item.id)
+
+
+async def _result_of(run: Run) -> tuple[list[Any], list[str]]:
+    """Return what the message of ``run`` ends with on a new instance, in memory, and the ids of what it asks."""
+    graph = _built(run.program, InMemorySaver())
+    result = await graph.ainvoke(run.message, config={"configurable": {"thread_id": "reference"}})
+    asked = result.get(INTERRUPT, ()) if isinstance(result, dict) else ()
+    return [result], [item.id for item in asked]
+
+
+def _built(graph: Any, saver: Any) -> Any:
+    """Return an instance of ``graph`` on ``saver``; raises UsageError for what is none."""
+    made: Any
+    for made in (graph, graph() if callable(graph) and not hasattr(graph, "ainvoke") else None):
+        if callable(getattr(made, "compile", None)):
+            return made.compile(checkpointer=saver)
+        if callable(getattr(made, "ainvoke", None)) and callable(getattr(made, "copy", None)):
+            return made.copy({"checkpointer": saver})
+    raise UsageError(f"{graph!r} is not a graph: pass a StateGraph, a function that builds one, or an @entrypoint")
 
 
 def _name(graph: Any) -> str:

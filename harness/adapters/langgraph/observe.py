@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
 from langgraph.constants import START
@@ -17,6 +17,7 @@ from langgraph.pregel._loop import AsyncPregelLoop, PregelLoop
 from langgraph.pregel._runner import PregelRunner
 
 from harness.adapters.aiosqlite import controlled_connections
+from harness.adapters.owners import cancellations_noted
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import ControlledTask, see_through
 from harness.runtime.loop import ControlledLoop
@@ -41,8 +42,11 @@ def completed_calls(loop: ControlledLoop) -> list[Completed]:
 
 
 @contextlib.contextmanager
-def observed() -> Iterator[None]:
-    """Write what graphs do to the journal of the controlled loop that runs them; aiosqlite runs as jobs."""
+def observed(notes: Collection[str] = ()) -> Iterator[None]:
+    """Write what graphs do to the journal of the controlled loop that runs them; aiosqlite runs as jobs.
+
+    notes: ``cancellations`` for who cancels whom.
+    """
     original_run = _runner.arun_with_retry
     original_commit = PregelRunner.commit
     original_tick = PregelLoop.tick
@@ -53,16 +57,18 @@ def observed() -> Iterator[None]:
 
     def commit(self: PregelRunner, task: Any, exception: BaseException | None) -> None:
         if exception is None:
-            _note("completed", task, value=repr([write for write in task.writes if not write[0].startswith("branch:")]))
+            _note("completed", task, value=_written(task))
         elif not isinstance(exception, GraphBubbleUp):
-            _note("failed", task, value=repr(exception))
+            # a node that is cancelled when it has written is restored all the same: its writes are put with the error
+            wrote = {"wrote": _written(task)} if task.writes else {}
+            _note("failed", task, value=repr(exception), **wrote)
         original_commit(self, task, exception)  # it puts the writes: the completion comes first
 
     def tick(self: PregelLoop) -> bool:
         goes_on: bool = original_tick(self)
         for task in self.tasks.values() if goes_on else ():
             if task.writes:  # found in the checkpoint, so the runner will not run it
-                _note("restored", task)
+                _note("restored", task, value=_written(task))
         return goes_on
 
     original_eager = getattr(asyncio, "eager_task_factory", None)  # since Python 3.12
@@ -81,7 +87,7 @@ def observed() -> Iterator[None]:
         # LangGraph makes the tasks of its saves with it, and they would hash by address.
         asyncio.eager_task_factory = eager_task  # type: ignore[attr-defined]
     try:
-        with controlled_connections():
+        with controlled_connections(), cancellations_noted() if "cancellations" in notes else contextlib.nullcontext():
             yield
     finally:
         _runner.arun_with_retry = original_run
@@ -99,6 +105,11 @@ def _note(kind: str, task: Any, **data: Any) -> None:
     loop.note(f"step.{kind}", task.name, run=attempt(), call=call, **data)
     if kind == "completed":
         completed_calls(loop).append(Completed(attempt(), namespace_of(task), _step(task), task.id, call))
+
+
+def _written(task: Any) -> str:
+    """Return what a node wrote, without the channels that only say who comes next."""
+    return repr([tuple(write) for write in task.writes if not write[0].startswith("branch:")])
 
 
 def call_of(task: Any) -> str:

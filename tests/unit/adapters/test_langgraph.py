@@ -305,7 +305,7 @@ def test_a_cycle_and_a_subgraph_give_no_false_alarm(storage):
 
 
 def test_what_is_no_graph_or_no_checkpointer_is_refused_in_one_line():
-    """And so are an unknown durability and what the oracles cannot be told."""
+    """And so is an unknown durability."""
 
     async def program(durable: Any) -> None:
         with pytest.raises(UsageError, match=r"^42 is not a graph: "):
@@ -323,11 +323,73 @@ def test_what_is_no_graph_or_no_checkpointer_is_refused_in_one_line():
     with scenario_target(scenario, "own").open() as runner:
         assert runner.run(None).ending.kind == "returned"
 
-    async def with_notes(_durable: Any) -> None:
-        raise AssertionError
 
-    with target_of(with_notes, oracles=("linear-lineage",)).open() as runner:
-        assert "cannot note storage for the oracles" in str(runner.run(None).ending)
+def test_an_oracle_that_cannot_judge_graphs_is_refused_with_the_reason():
+    """Where it is named; "all" leaves it out and says so."""
+
+    async def program(durable: Any) -> None:
+        await durable.resume(await durable.run(IN_ORDER, {"done": []}))
+
+    with pytest.raises(UsageError, match=r"^the oracle 'guard-released' cannot judge langgraph: one graph may"):
+        target_of(program, oracles=("guard-released",))
+    assert list(target_of(program, oracles=("all",)).without) == ["decision-stable", "guard-released"]
+
+
+@pytest.mark.parametrize("durability", ["sync", "async", "exit"])
+@pytest.mark.parametrize("storage", PLUGIN.storages())
+def test_every_oracle_judges_without_a_false_alarm(storage, durability):
+    """Runs that fail, ask and are resumed, in default order and with single deviations."""
+
+    async def program(durable: Any) -> None:
+        for graph in (SIDE_BY_SIDE, graph_of(charge, ask), graph_of(charge, ship)):
+            run = await durable.run(graph, {"done": []}, durability=durability)
+            await durable.quiet()
+            await durable.resume(run, answer="approved" if run.requests else None)
+
+    target = target_of(program, storage=storage, oracles=("all",))
+    result = search(target, phases=make_phases("sweep", rung=target.rung), budget=8)
+    assert result.counterexample is None, result.counterexample.violation
+
+
+def test_a_stored_checkpoint_that_changes_is_seen():
+    """Digests are of the values, however a checkpointer keeps them."""
+
+    async def program(durable: Any) -> None:
+        await durable.run(IN_ORDER, {"done": []})
+        for (_, _, channel, _), (kind, _) in list(durable.saver.blobs.items()):
+            if channel == "done":
+                broken = durable.saver.serde.dumps_typed(["nothing"])
+                durable.saver.blobs.update({key: broken for key in durable.saver.blobs if key[2] == "done" and kind})
+
+    with target_of(program, oracles=("snapshot-immutable",)).open() as runner:
+        (violation,) = runner.run(None).violations
+    assert violation.oracle == "snapshot_immutable"
+
+
+def test_a_second_child_of_a_checkpoint_is_seen():
+    """Whoever puts it: here another process, which goes on from the first checkpoint."""
+
+    async def program(durable: Any) -> None:
+        run = await durable.run(IN_ORDER, {"done": []})
+        first = [item async for item in durable.saver.alist(run.notes["config"])][-1]
+        await durable.runs[0].instance.aupdate_state(first.config, {"done": ["twice"]}, as_node="charge")
+
+    with target_of(program, oracles=("linear-lineage",)).open() as runner:
+        (violation,) = runner.run(None).violations
+    assert "are both children of put#1" in violation.message
+
+
+def test_a_request_that_is_nowhere_stored_is_seen():
+    """With durability "exit" the caller of a stream sees the request before anything is put."""
+
+    async def program(durable: Any) -> None:
+        run = await durable.run(graph_of(charge, ask), {"done": []}, durability="exit", stream=True)
+        await durable.quiet()
+        await durable.resume(run, answer="approved" if run.ending == "returned" else None)
+
+    target = target_of(program, oracles=("request-durable",), faults=("crash",))
+    found = search(target, phases=make_phases("sweep", rung=target.rung), budget=60).counterexample
+    assert found.violation.oracle == "request_durable"
 
 
 @pytest.mark.parametrize("storage", PLUGIN.storages())
