@@ -33,6 +33,7 @@ from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
 from harness.commands.storages import usable_here
 from harness.commands.stored import replay_store, where_is
+from harness.commands.tested import replay_test, tested_id
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
@@ -219,6 +220,8 @@ def replay(
     """
     if schedule is None and Path(scenario).is_dir():
         return replay_store(Path(scenario), as_json=as_json, warn=_warn)
+    if test := tested_id("" if schedule is None else scenario, schedule or scenario):
+        return replay_test(test, schedule or scenario, as_json=as_json)
     if schedule is None and not scenario.startswith("h1."):
         raise UsageError(f"{scenario!r} is no folder and no token: name a schedule, too")
     scenario, schedule = ("", scenario) if schedule is None else (scenario, schedule)

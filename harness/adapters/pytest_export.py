@@ -20,10 +20,12 @@ from harness.model.rung import Rung
 from harness.model.schedule import Schedule
 from harness.report.export.gates import Order
 from harness.report.export.layout import Draft, Tested, lay_out
-from harness.report.export.ops import gate_in, order_in
+from harness.report.export.ops import gate_in, in_short, order_in
 from harness.report.export.plain import Plain
 from harness.report.export.source import ExportError, Source
+from harness.search.explain import explanation_of
 from harness.search.replay import watch
+from harness.search.result import counterexample_of
 from harness.search.target import Target
 
 # How many iterations after the gate before it an early gate may open.
@@ -258,13 +260,14 @@ def write_export(
         return json.dumps({"error": str(error)})
     found: dict[str, Any] = {"rung": execution.rung.label, "broken": bool(execution.violations), "files": []}
     if execution.violations and execution.rung is not Rung.RELAXED:
+        why = in_short(explanation_of(target, counterexample_of(execution), title=item.name))
         try:
             if adapter is None:
                 drafts = plain_drafts(item, execution, parked)
             else:
                 drafts = _durable_drafts(item, adapter, storages, target, execution, parked)
             for draft in drafts:
-                text = lay_out(draft, draft.order, script=script)
+                text = lay_out(replace(draft, why=why), draft.order, script=script)
                 found["files"].append({"text": text, "fails_with": draft.fails_with})
         except ExportError as error:
             found["error"] = str(error)

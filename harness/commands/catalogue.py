@@ -16,6 +16,7 @@ from packaging.version import Version
 
 from harness.adapters.loading import FOLDER, scenario_files, scenarios_in
 from harness.adapters.uv import Environments, default_cache
+from harness.commands.explanations import PAGE, explained, page
 from harness.commands.versions import Row, run_in
 from harness.model.errors import UsageError
 from harness.model.scenario import Scenario
@@ -52,17 +53,31 @@ class Entry:
 @click.option("--file", type=click.Path(path_type=Path), default=RECORD, help="Where the table is recorded.")
 @click.option("--record", is_flag=True, help="Search what is not recorded yet, or states another range, and write it.")
 @click.option("--again", is_flag=True, help="With --record: search everything again.")
+@click.option("--explain", "explain", is_flag=True, help="Explain and export each, and write --page.")
+@click.option("--page", "page_file", type=click.Path(path_type=Path), default=PAGE, help="Where explanations go.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Where environments are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def catalogue(folder: Path, file: Path, record: bool, again: bool, cache: Path | None, as_json: bool) -> None:
+def catalogue(
+    folder: Path,
+    file: Path,
+    record: bool,
+    again: bool,
+    explain: bool,
+    page_file: Path,
+    cache: Path | None,
+    as_json: bool,
+) -> None:
     """List known bugs: affected range, oracle, executions until found.
 
     The last columns come from the recorded file. --record searches the releases at both ends of each range, in
-    environments made by uv, which takes minutes.
+    environments made by uv, which takes minutes. --explain explains and exports each on its last affected release.
     """
     if not folder.is_dir():
         raise UsageError(f"no such folder: {folder}")
     known = recorded(file)
+    if explain:
+        _explain(folder, known, cache or default_cache(), page_file)
+        return
     entries: list[Entry] = []
     releases: dict[str, list[str]] = {}
     for path in scenario_files(folder):
@@ -86,6 +101,25 @@ def catalogue(folder: Path, file: Path, record: bool, again: bool, cache: Path |
         click.echo(json.dumps({"catalogue": [asdict(entry) for entry in entries]}, indent=2))
     else:
         click.echo(plain(entries))
+
+
+def _explain(folder: Path, known: Mapping[str, Entry], cache: Path, page_file: Path) -> None:
+    """Write the page of explanations."""
+    rows = []
+    for path in scenario_files(folder):
+        for scenario in scenarios_in(path):
+            if scenario.affected:
+                entry = known.get(scenario.name, Entry(scenario.name, scenario.package, scenario.affected, ""))
+                found = explained(scenario, path, cache=cache, found_on=entry.found, clean=entry.clean, tell=_tell)
+                rows.append(found)
+    page_file.parent.mkdir(parents=True, exist_ok=True)
+    page_file.write_text(page(rows), encoding="utf-8")
+    shown = sum("; fails on the stock loop" in row.export for row in rows)
+    click.echo(f"{page_file}: {len(rows)} known bugs, {shown} of them shown by an export on the stock loop")
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
 
 
 def oracles_of(scenario: Scenario) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,13 @@ from harness.model.errors import DivergenceError, UsageError
 from harness.model.rung import Rung
 from harness.model.schedule import parse_token
 from harness.report.export.layout import lay_out
+from harness.report.export.ops import in_short
 from harness.report.export.probe import Probe, probe
 from harness.report.export.source import ExportError
 from harness.report.json import schedule_text
+from harness.search.explain import explanation_of
 from harness.search.replay import watch
+from harness.search.result import counterexample_of
 
 NOT_SHOWN = 1
 
@@ -156,9 +159,10 @@ def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:
     adapter = load_adapter(given.scenario.adapter)
     if not hasattr(adapter, "drafts"):
         raise ExportError(f"{_title(given)}: an export knows the calls of agent-framework only")
+    why = in_short(explanation_of(given.target, counterexample_of(execution), title=given.scenario.name))
     text, tried = "", Probe(False, "")
     for draft in adapter.drafts(given.scenario, given.target.setup, execution, parked):
-        text = lay_out(draft, draft.order, script=script)
+        text = lay_out(replace(draft, why=why), draft.order, script=script)
         tried = probe(text, script=script, fails_with=draft.fails_with)
         if tried.fails:
             break

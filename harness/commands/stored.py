@@ -7,21 +7,16 @@ from __future__ import annotations
 
 import inspect
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import click
 
-from harness.commands.recorded import given_schedule
+from harness.commands.recorded import given_schedule, split
+from harness.commands.tested import STATUS, replaying, run_pytest, verdict_of
 from harness.model.errors import DivergenceError, UsageError
 from harness.model.scenario import Scenario
-from harness.search.replay import replay
+from harness.search.replay import replay, replay_text
 from harness.search.store import Entry, Store, Warn
-
-# In the order of their weight for the exit status.
-_STATUS = {"violation": 1, "diverged": 4, "error": 2, "fixed": 0}
-_PYTEST_PASSED, _PYTEST_FAILED = 0, 1
 
 
 def where_is(scenario: Scenario) -> str:
@@ -50,16 +45,38 @@ def replay_store(folder: Path, *, as_json: bool, warn: Warn) -> int:
         if not rows:
             click.echo(f"{folder} holds no failing schedule")
     verdicts = {verdict for _, verdict, _ in rows}
-    return next((status for verdict, status in _STATUS.items() if verdict in verdicts), 0)
+    return next((status for verdict, status in STATUS.items() if verdict in verdicts), 0)
 
 
 def _outcome(entry: Entry) -> tuple[str, str]:
-    """Return the verdict on one entry and one line."""
+    """Return the verdict on one entry and one line: of its token, or of its words where the token does not fit."""
     try:
-        if "scenario" not in entry.schedule.setup:
-            return _test_outcome(entry)
-        given = given_schedule(entry.where, entry.token)
-        outcome = replay(given.target, entry.schedule)
+        verdict, said = _followed(entry, entry.token)
+        if verdict != "diverged" or not entry.text:
+            return verdict, said
+        again, how = _followed(entry, entry.text)
+    except UsageError as error:
+        return "error", f"it cannot be executed here: {error}"
+    # the words may name what the program has no longer
+    return (verdict, said) if again == "error" else (again, f"{how} (in words; the token diverged {said})")
+
+
+def _followed(entry: Entry, schedule: str) -> tuple[str, str]:
+    """Return the verdict on one schedule of ``entry``, a token or words."""
+    if "scenario" not in entry.schedule.setup:
+        return _test_outcome(entry, schedule)
+    setup = entry.schedule.setup
+    try:
+        given = given_schedule(
+            entry.where,
+            schedule,
+            storage=setup["storage"],
+            shapes=setup.get("shapes") == "on",
+            faults=split(setup.get("faults", "")),
+            fix=setup.get("fix", ""),
+        )
+        recorded = given.schedule
+        outcome = replay_text(given.target, recorded) if isinstance(recorded, str) else replay(given.target, recorded)
     except DivergenceError as error:
         return "diverged", f"at choice {error.choice} recorded: {error.recorded}, now: {error.met}"
     except UsageError as error:
@@ -70,20 +87,7 @@ def _outcome(entry: Entry) -> tuple[str, str]:
     return "fixed", f"{entry.oracle} holds now"
 
 
-def _test_outcome(entry: Entry) -> tuple[str, str]:
+def _test_outcome(entry: Entry, schedule: str) -> tuple[str, str]:
     """Let pytest replay the schedule of a test."""
-    test = entry.schedule.setup.get("test", entry.where)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
-    done = subprocess.run([*command, "--interleave-replay", entry.token], capture_output=True, text=True, check=False)
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    if done.returncode == _PYTEST_PASSED:
-        return "fixed", f"{entry.oracle} holds now"
-    if done.returncode != _PYTEST_FAILED:
-        said = next((line for line in (done.stderr + done.stdout).splitlines() if line.startswith("ERROR")), "")
-        return "error", f"it cannot be executed here: {said or f'pytest ended with status {done.returncode}'}"
-    for index, line in enumerate(lines):
-        if line.startswith("replay met other operations"):
-            return "diverged", "; ".join(lines[index : index + 3])
-        if " is violated (rung " in line:
-            return "violation", f"{entry.oracle}: {lines[index + 1]}"
-    return "violation", f"{entry.oracle}: {entry.message}"
+    verdict, said = verdict_of(run_pytest(entry.schedule.setup.get("test", entry.where), replaying(schedule)))
+    return verdict, f"{entry.oracle} holds now" if verdict == "fixed" else said or f"{entry.oracle}: {entry.message}"

@@ -5,6 +5,7 @@ Owns how pytest is called and where; must not know what a test does.
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -12,10 +13,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from harness.model.errors import TokenError, UsageError
 from harness.model.schedule import parse_token
 
 PASSED, FAILED = 0, 1
+# Of a schedule that was executed again; in the order of their weight for the exit status.
+STATUS = {"violation": 1, "diverged": 4, "error": 2, "fixed": 0}
 _TEST = re.compile(r"(^|/)test_[^/]*\.py($|::)|_test\.py($|::)|::(.*::)?[Tt]est")
 
 
@@ -67,6 +72,48 @@ def run_pytest(test: str, options: Sequence[str]) -> Outcome:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test, *options]
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder_of(test), check=False)
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def replaying(schedule: str) -> list[str]:
+    """Return the options that replay a schedule, a token or words."""
+    return ["--interleave-replay", schedule]
+
+
+def verdict_of(outcome: Outcome) -> tuple[str, str]:
+    """Return what became of a schedule that pytest was to replay, and one line, "" where there is none."""
+    if outcome.status == PASSED:
+        return ("error", "it was skipped") if " skipped" in outcome.output else ("fixed", "")
+    if outcome.status != FAILED:
+        return "error", f"it cannot be executed here: {error_line(outcome)}"
+    lines = [line.strip() for line in outcome.output.splitlines()]
+    for index, line in enumerate(lines):
+        if line.startswith("replay met other operations"):
+            choice = line.partition(" at ")[2].partition(" (")[0]
+            return "diverged", f"at {choice} {lines[index + 1]}, {' '.join(lines[index + 2].split())}"
+        if ": nothing is called " in line or line.startswith("no clause of a schedule"):
+            return "error", line
+        if " is violated (rung " in line:
+            got = next((found for found in lines[index:] if found.startswith("got ")), lines[index + 1])
+            return "violation", f"{line.partition(': ')[2].partition(' is ')[0]}: {got.removeprefix('got').strip()}"
+    return "violation", ""
+
+
+def replay_test(test: str, schedule: str, *, as_json: bool) -> int:
+    """Replay a schedule of a test and show what pytest says of it; return the exit status."""
+    outcome = run_pytest(test, replaying(schedule))
+    verdict, said = verdict_of(outcome)
+    if as_json:
+        click.echo(json.dumps({"test": test, "verdict": verdict, "message": said or None}, indent=2))
+    elif verdict == "error":
+        raise UsageError(f"{test}: {said}")
+    elif verdict == "fixed":
+        click.echo(f"{test}: no promise is broken any more")
+    else:
+        lines = outcome.output.splitlines()
+        first = next((index for index, line in enumerate(lines) if re.match(r"=+ FAILURES =+$", line)), 0)
+        last = next((index for index, line in enumerate(lines) if "short test summary info" in line), len(lines))
+        click.echo("\n".join(lines[first + 2 : last]))
+    return STATUS[verdict]
 
 
 def error_line(outcome: Outcome) -> str:

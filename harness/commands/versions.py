@@ -136,14 +136,18 @@ def versions(
     return next((status for verdict, status in _STATUS.items() if verdict in seen), 0)
 
 
+def command_in(environment: Environment) -> list[str]:
+    """Return the command line of this harness in ``environment``."""
+    folder = Path(harness.__file__).parent
+    return [str(environment.python), "-c", _BOOT, str(folder), environment.package, environment.version]
+
+
 def run_in(environment: Environment, arguments: Sequence[str]) -> list[Row]:
     """Run ``harness search`` in ``environment`` and return its rows; what goes wrong there is a row as well.
 
     Raises KeyboardInterrupt when the search was interrupted.
     """
-    folder = Path(harness.__file__).parent
-    command = [str(environment.python), "-c", _BOOT, str(folder), environment.package, environment.version]
-    done = subprocess.run([*command, "search", *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command_in(environment), "search", *arguments], capture_output=True, text=True, check=False)
     if done.returncode == _INTERRUPTED:
         raise KeyboardInterrupt
     try:

@@ -46,6 +46,11 @@ class Counterexample:
         return self.execution.rung
 
 
+def counterexample_of(execution: Execution) -> Counterexample:
+    """Return a failing execution that was given, and not found by a search."""
+    return Counterexample(execution, execution.violations[0], 0, "", replays=True)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """How a search ended.

@@ -155,6 +155,47 @@ def test_a_store_of_tests_replays_elsewhere(run, pytester):
 
 
 @pytest.mark.slow
+def test_a_store_replays_in_an_edited_program(run, pytester):
+    """An unrelated task moves every choice: the words of an entry are followed; what has none of the ops diverges."""
+    run(ONE_HOLD)
+
+    def replay():
+        command = [sys.executable, "-m", "harness", "replay", ".harness"]
+        return subprocess.run(command, capture_output=True, text=True, cwd=pytester.path, check=False)
+
+    pytester.makepyfile(test_bank=ONE_HOLD.replace("gather(step", "gather(asyncio.sleep(1), asyncio.sleep(2), step"))
+    edited = replay()
+    assert edited.returncode == 1
+    assert edited.stdout.startswith("FAILS: test_bank.py::test_order (hold step/first): assertion: ")
+    assert "(in words; the token diverged at choice " in edited.stdout
+    pytester.makepyfile(test_bank=ONE_HOLD.replace("harness.point", "skip"))
+    other = replay()
+    assert other.returncode == 4
+    assert other.stdout.startswith("DIVERGED: test_bank.py::test_order (hold step/first): at choice ")
+
+
+@pytest.mark.slow
+def test_words_are_taken_wherever_a_token_is(pytester):
+    """By the marker, by --interleave-replay and by ``harness replay``; the nearest names are listed."""
+    marked = ONE_HOLD.replace("budget=50", "schedule={words!r}")
+    wrong = "nothing is called 'step/frist' here; nearest: step/first"
+    for words, said in (("hold step/first", "schedule*hold step/first*"), ("hold step/frist", f"*{wrong}*")):
+        pytester.makepyfile(test_bank=marked.format(words=words))
+        result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines([f"*{said}"])
+    pytester.makepyfile(test_bank=ONE_HOLD)
+    option = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "--interleave-replay", "hold step/first")
+    option.assert_outcomes(failed=1)
+    assert not (pytester.path / ".harness").exists()
+    for words, status, stream in (("hold step/first", 1, "stdout"), ("hold step/frist", 2, "stderr")):
+        command = [sys.executable, "-m", "harness", "replay", "test_bank.py::test_order", words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=pytester.path, check=False)
+        assert (done.returncode, done.stdout == "", done.stderr == "") == (status, status == 2, status == 1)
+        assert ("hold step/first" if status == 1 else wrong) in getattr(done, stream)
+
+
+@pytest.mark.slow
 def test_an_interrupt_loses_nothing(pytester):
     """A failure that was found and not yet shrunk is kept when Ctrl-C comes."""
     pytester.makepyfile(

@@ -36,8 +36,8 @@ class Draft:
     script. whole: ``finish`` runs all of them. arguments: fixtures of the test. notes: function name to a statement
     at its beginning. choices: of ``harness.shape``. renamed: definitions that get another name and no decorator.
     variables: module-level assignments. helpers: functions. gates: every gate of the storage. imports: what the parts
-    use besides the program's own. ends: that it ends is what is asserted. fails_with: how pytest may begin to say that
-    it fails.
+    use besides the program's own. ends: that it ends is what is asserted. why: what the order of the gates brings
+    about. fails_with: how pytest may begin to say that it fails.
     """
 
     title: str
@@ -59,6 +59,7 @@ class Draft:
     helpers: tuple[str, ...] = ()
     imports: tuple[tuple[str, str, str], ...] = ()
     ends: bool = False
+    why: str = ""
     fails_with: tuple[str, ...] = ("AssertionError", "assert ", "BUG: ")
 
 
@@ -125,7 +126,7 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
 
 def _variables(draft: Draft, order: Order, *, gated: bool, attempts: bool) -> list[str]:
     """Return the module-level assignments."""
-    variables = [_gates_line(order)] if gated else []
+    variables = [_gates_line(order, draft.why)] if gated else []
     if order.early:
         listed = ", ".join(f'"{name}": {count}' for name, count in order.early.items())
         variables.append(f"early = {{{listed}}}  # loop iterations after the gate before it")
@@ -191,12 +192,13 @@ def _in_function(body: Sequence[str]) -> str:
     return "async def main():\n" + _indented("\n".join(body or ("pass",)))
 
 
-def _gates_line(order: Order) -> str:
+def _gates_line(order: Order, why: str) -> str:
     """Return the statement that makes the gates, on several lines where one is too long."""
     listed = ", ".join(f'"{name}": asyncio.Event()' for name in order.names)
     comment = "  # they open in this order" if len(order.names) > 1 else ""
-    if len(listed) + len(comment) + len("gates = {}") <= _WIDTH:
-        return f"gates = {{{listed}}}{comment}"
+    for said in (f"  # in this order {why}" if why and comment else comment, comment):
+        if len(listed) + len(said) + len("gates = {}") <= _WIDTH:
+            return f"gates = {{{listed}}}{said}"
     names = ", ".join(f'"{name}"' for name in order.names)
     return f"ORDER = [{names}]\ngates = {{name: asyncio.Event() for name in ORDER}}{comment}"
 

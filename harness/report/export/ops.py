@@ -5,8 +5,10 @@ Owns the reading of a trace; must not know what a framework calls its ops.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
+from harness.model.explanation import Explanation
 from harness.model.outcome import Execution, Turn
 from harness.report.export.gates import EVENT, Order, order_of
 from harness.report.export.source import Source
@@ -41,6 +43,26 @@ def order_in(
             delivered.append(turn.what.removeprefix(_DELIVER))
     named = [(name, gate(name, where)) for name, where in parked or _delivered(execution)]
     return order_of(_reached(named, execution, until), delivered)
+
+
+def in_short(explanation: Explanation) -> str:
+    """Return what decides, such as ``flaky raises before done's save commits``; "" where it is no single ordering."""
+    if explanation.deciding is None or len(explanation.deciding.orderings) > 1:
+        return ""
+    (ordering,) = explanation.deciding.orderings
+    if any(
+        moment.name.endswith((" arrives", " raises AssertionError")) for moment in (ordering.first, ordering.second)
+    ):
+        return ""  # says no more than the order itself
+    return f"{_short(ordering.first.name)} before {_short(ordering.second.name)}"
+
+
+def _short(event: str) -> str:
+    event = re.sub(r" \(run \d+\)$", "", event)
+    event = re.sub(r" raises \w+$", " raises", event)
+    subject, _, verb = event.partition(" ")
+    subject = re.sub(r"(?:.*/)?([^/#]+)(?:#\d+)?/save#\d+(?:\.\w+)?$", r"\1's save", subject)
+    return f"{subject.rpartition('/')[2]} {verb}"
 
 
 def gate_in(source: Source, op: str, where: str) -> str:

@@ -18,26 +18,33 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """How a file did. fails: its own assertion failed, nothing else. detail: one line for anything else."""
+    """How a file did. fails: its own assertion failed, nothing else. detail: one line. passes: nothing failed."""
 
     fails: bool
     detail: str
+    passes: bool = False
 
 
 FAILS_WITH = ("AssertionError", "assert ", "BUG: ")
 
 
 def probe(
-    text: str, *, script: bool = False, fails_with: Sequence[str] = FAILS_WITH, path: Sequence[Path] = ()
+    text: str,
+    *,
+    script: bool = False,
+    fails_with: Sequence[str] = FAILS_WITH,
+    path: Sequence[Path] = (),
+    python: Path = Path(sys.executable),
 ) -> Probe:
     """Run ``text`` once: a test under pytest without any plug-in, a script by itself.
 
     fails_with: how the failure that is meant begins. path: folders from which the program imports.
+    python: the interpreter.
     """
     with tempfile.TemporaryDirectory(prefix="export-") as folder:
         file = Path(folder) / "test_exported.py"
         file.write_text(text, encoding="utf-8")
-        command = [sys.executable, str(file)]
+        command = [str(python), str(file)]
         if not script:
             command[1:1] = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", folder]
         try:
@@ -61,7 +68,7 @@ def probe(
             return Probe(False, f"it did not end within {TIMEOUT_S} s")
     output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     if done.returncode == 0:
-        return Probe(False, "it passes there")
+        return Probe(False, "it passes there", passes=True)
     # pytest marks the lines of an error with E; a script prints the error last
     said = [line[1:].strip() for line in output if line.startswith("E ")] or output[-1:]
     if said and said[0].startswith(tuple(fails_with)):

@@ -174,7 +174,7 @@ def test_names_of_the_file_are_not_taken_from_the_program():
     ("text", "expected"),
     [
         ("def test_it():\n    assert 1 == 2, 'broken'\n", Probe(True, "AssertionError: broken")),
-        ("def test_it():\n    pass\n", Probe(False, "it passes there")),
+        ("def test_it():\n    pass\n", Probe(False, "it passes there", passes=True)),
         ("def test_it():\n    {}['a']\n", Probe(False, "it ends in another way: KeyError: 'a'")),
         ("import nowhere\n", Probe(False, "it ends in another way: ModuleNotFoundError: No module named 'nowhere'")),
     ],

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import harness
-from harness.adapters.loading import find_scenario
+from harness.adapters.loading import find_scenario, scenarios_in
 from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import scenario_target
 from harness.model.errors import UsageError
@@ -106,6 +106,40 @@ def test_what_a_search_prints_executes_to_the_same_failure(name, storage, option
     again = replay_text(target, found.text).execution
     assert again.schedule.turns == found.execution.schedule.turns
     assert [violation.message for violation in again.violations] == [found.violation.message]
+
+
+EDITS = {
+    "nothing": [],
+    "awaits": [
+        ('    return f"charged', '    await asyncio.sleep(0)\n    return f"charged'),
+        ('    await harness.point("call")\n', '    await asyncio.sleep(0)\n    await harness.point("call")\n'),
+    ],
+    "names": [("order: int", "number: int"), ("{order}", "{number}"), ("(order)", "(number)")],
+    "a task": [
+        (
+            "    return list(",
+            "    other = asyncio.create_task(asyncio.sleep(1))\n    await asyncio.sleep(0)\n    return list(",
+        )
+    ],
+    "a step": [
+        ("@workflow", '@step\nasync def mail(order: int) -> str:\n    await harness.point("mail")\n\n\n@workflow'),
+        ("flaky(order)))", "flaky(order), mail(order)))"),
+    ],
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_words_survive_edits_of_a_workflow(edit, tmp_path):
+    """What a token would not: the same words fail in the same way."""
+    text = (SCENARIOS / "issue_9615.py").read_text()
+    for old, new in EDITS[edit]:
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / f"edited_{edit.replace(' ', '_')}.py").write_text(text)
+    (scenario,) = scenarios_in(next(tmp_path.iterdir()))
+    words = "save waits latency-before; hold done/save#1.commit until flaky raises"
+    execution = replay_text(scenario_target(scenario, "memory", shapes=True), words).execution
+    assert [violation.oracle for violation in execution.violations] == ["completed_steps_restored"]
 
 
 def test_clauses_are_separated_by_semicolons():
