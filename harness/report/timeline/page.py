@@ -13,7 +13,7 @@ from harness.report.timeline.columns import Column, alike, columns_of, parked_in
 from harness.report.timeline.drawing import draw
 from harness.report.timeline.shapes import Drawing
 from harness.report.timeline.sources import Excerpt, Place, Sources, Stack
-from harness.report.timeline.words import format_time, in_order, lane_path
+from harness.report.timeline.words import ending_clause, format_time, in_order, lane_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,9 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
 def _decided(explanation: Explanation) -> str:
     deciding = explanation.deciding
     if deciding is None:
-        return explanation.unexplained or "No ordering of events separates failing from passing executions."
+        if explanation.unexplained:
+            return f"No ordering is known to decide: {explanation.unexplained}."
+        return "No ordering of events separates failing from passing executions."
     words = (
         f"{deciding.failing} of {deciding.failing} executions in which it holds fail; "
         f"{deciding.passing} of {deciding.passing} in which it does not hold pass"
@@ -184,7 +186,7 @@ def _panel(
         heading=heading,
         text=timeline.text,
         fails=timeline.fails,
-        ending=str(timeline.ending),
+        ending=ending_clause(timeline.ending),
         rung=timeline.rung.label,
         drawing=draw(timeline, columns, prefix=prefix, same=same),
         lines=tuple(_lines(timeline, columns, prefix=prefix, sources=sources)),

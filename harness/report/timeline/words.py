@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 
 from harness.model.explanation import Timeline
+from harness.model.outcome import Ending
 from harness.report.timeline.columns import Column
 
 EVENT_LOOP = "event loop"
@@ -82,3 +83,16 @@ def badge(mark: str) -> str:
     """Return a mark in one word, with the number of its ordering where there are several."""
     words = next((short for begin, short in _BADGES if mark.startswith(begin)), mark)
     return words + (f" {mark[mark.index('(') :]}" if mark.endswith(")") else "")
+
+
+_ENDINGS = {
+    "deadlock": "ended in a deadlock",
+    "turn-limit": "did not end within its turns",
+    "stalled": "was stalled",
+    "uncontrolled": "reached outside",
+}
+
+
+def ending_clause(ending: Ending) -> str:
+    """Return how the program ended, as a clause."""
+    return f"the program {_ENDINGS.get(ending.kind, str(ending))}"

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.explanation import Frame, Lane, Pending
+from harness.model.outcome import Ending
 from harness.report.timeline.columns import BROKEN, FAULT, FIRST, HELD, SECOND, Column, alike, columns_of
 from harness.report.timeline.drawing import AXIS, draw
 from harness.report.timeline.page import make_page
 from harness.report.timeline.sources import MAX_WIDTH, Place, Sources
-from harness.report.timeline.words import badge, describe, format_time, short_place
+from harness.report.timeline.words import badge, describe, ending_clause, format_time, short_place
 
 
 def drawn(one, *, same=0):
@@ -245,6 +246,20 @@ def test_virtual_time_has_the_unit_that_suits_it(seconds, text):
     assert format_time(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("ending", "text"),
+    [
+        (Ending("returned"), "the program returned"),
+        (Ending("raised", error=ValueError("no")), "the program raised ValueError: no"),
+        (Ending("deadlock"), "the program ended in a deadlock"),
+        (Ending("turn-limit"), "the program did not end within its turns"),
+    ],
+)
+def test_an_ending_is_a_clause(ending, text):
+    """Whatever its kind is called."""
+    assert ending_clause(ending) == text
+
+
 def test_marks_are_one_word_on_the_drawing():
     """And keep the number of their ordering."""
     assert [badge(mark) for mark in (FIRST, f"{SECOND} (2)", HELD, BROKEN, "let in early")] == [
@@ -296,7 +311,7 @@ def test_a_page_says_what_is_known_and_what_is_not():
     page = make_page(
         explanation(
             deciding=None,
-            unexplained="the program was stalled",
+            unexplained="each execution blocks",
             passing=None,
             difference="turn 4",
             without={"no-zombies": "by design"},
@@ -306,7 +321,7 @@ def test_a_page_says_what_is_known_and_what_is_not():
     )
     assert (page.orderings, page.decided, [panel.ident for panel in page.panels]) == (
         (),
-        "the program was stalled",
+        "No ordering is known to decide: each execution blocks.",
         ["failing"],
     )
     assert page.facts == (
