@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -28,7 +29,7 @@ from harness.adapters.targets import scenario_target
 from harness.commands.catalogue import catalogue
 from harness.commands.export import export_command
 from harness.commands.grade import grade_command
-from harness.commands.pages import html_option, write_page
+from harness.commands.pages import html_option, write_page, write_replayed
 from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
 from harness.commands.storages import usable_here
@@ -201,6 +202,7 @@ def search(
 @click.option("--faults", help="For a schedule in words: what may happen to a run.")
 @click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
 @click.option("--full", is_flag=True, help="Print every turn.")
+@html_option
 @json_option
 def replay(
     scenario: str,
@@ -210,6 +212,7 @@ def replay(
     faults: str | None,
     fix: str | None,
     full: bool,
+    pages: PageFolder | None,
     as_json: bool,
 ) -> int:
     """Execute one schedule of SCENARIO again and show what happens.
@@ -219,9 +222,9 @@ def replay(
     all of it is executed, and nothing in it is changed.
     """
     if schedule is None and Path(scenario).is_dir():
-        return replay_store(Path(scenario), as_json=as_json, warn=_warn)
+        return replay_store(Path(scenario), pages=pages, as_json=as_json, warn=_warn)
     if test := tested_id("" if schedule is None else scenario, schedule or scenario):
-        return replay_test(test, schedule or scenario, as_json=as_json)
+        return replay_test(test, schedule or scenario, pages=pages, as_json=as_json)
     if schedule is None and not scenario.startswith("h1."):
         raise UsageError(f"{scenario!r} is no folder and no token: name a schedule, too")
     scenario, schedule = ("", scenario) if schedule is None else (scenario, schedule)
@@ -233,6 +236,10 @@ def replay(
         outcome = run_replay(target, given.schedule)
     execution = outcome.execution
     broken = execution.violations
+    page = ""
+    if pages is not None:
+        line = shlex.join([_program(), "replay", *filter(None, (scenario, schedule))])
+        page = write_replayed(pages, target, given.schedule, replay=line)
     if as_json:
         click.echo(
             json.dumps(
@@ -248,6 +255,7 @@ def replay(
                     "facts": execution.schedule.facts,
                     "turns": execution.schedule.turns,
                     "trace": [turn._asdict() for turn in execution.trace],
+                    **({} if pages is None else {"page": page or None}),
                 },
                 indent=2,
             )
@@ -263,6 +271,8 @@ def replay(
             click.echo(f"  {same} (facts {execution.schedule.facts}, turns {execution.schedule.turns})")
         for line in _full_trace(execution.trace) if full else turns_that_matter(execution, limit=30):
             click.echo(line)
+        if page:
+            click.echo(f"page: {page}")
     if outcome.same_trace is False and fix is None:
         return DIVERGED
     return FOUND if broken else 0

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.model.errors import UsageError
+from harness.model.explanation import Explanation
+from harness.model.schedule import Schedule
 from harness.search.explain import explanation_of
+from harness.search.replayed import replayed
 from harness.search.result import Counterexample
 from harness.search.target import Target
 
@@ -34,7 +37,7 @@ html_option = click.option(
     metavar="DIR",
     type=click.Path(path_type=Path),
     callback=_folder,
-    help="Write one HTML page per counterexample to DIR: its timeline, and the nearest passing one.",
+    help="Write one HTML page per counterexample to this folder: its timeline, and the nearest passing one.",
 )
 
 
@@ -46,10 +49,21 @@ def write_page(pages: PageFolder, target: Target, found: Counterexample, *, repl
     explanation = found.explanation
     if explanation is None and found.replays:
         return ""  # its explanation was interrupted
-    title = f"{target.name} on {target.setup['storage']}" if "storage" in target.setup else target.name
+    return _written(pages, explanation or explanation_of(target, found, title=_title(target)), replay=replay)
+
+
+def write_replayed(pages: PageFolder, target: Target, schedule: Schedule | str, *, replay: str) -> str:
+    """Write the page of a schedule that was replayed, whether it fails or not; return its path, or ""."""
+    return _written(pages, replayed(target, schedule, title=_title(target)), replay=replay)
+
+
+def _written(pages: PageFolder, explanation: Explanation, *, replay: str) -> str:
     try:
-        file = pages.write(explanation or explanation_of(target, found, title=title), replay=replay)
+        return str(pages.write(explanation, replay=replay))
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
         return ""
-    return str(file)
+
+
+def _title(target: Target) -> str:
+    return f"{target.name} on {target.setup['storage']}" if "storage" in target.setup else target.name

@@ -7,16 +7,22 @@ from __future__ import annotations
 
 import inspect
 import json
+import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from harness.commands.pages import write_replayed
 from harness.commands.recorded import given_schedule, split
 from harness.commands.tested import STATUS, replaying, run_pytest, verdict_of
 from harness.model.errors import DivergenceError, UsageError
 from harness.model.scenario import Scenario
 from harness.search.replay import replay, replay_text
 from harness.search.store import Entry, Store, Warn
+
+if TYPE_CHECKING:
+    from harness.adapters.jinja2.folder import PageFolder
 
 
 def where_is(scenario: Scenario) -> str:
@@ -29,9 +35,12 @@ def where_is(scenario: Scenario) -> str:
     return f"{file.relative_to(here).as_posix()}::{scenario.name}" if file.is_relative_to(here) else scenario.name
 
 
-def replay_store(folder: Path, *, as_json: bool, warn: Warn) -> int:
-    """Execute every schedule of ``folder`` and say what became of it; return the exit status."""
-    rows = [(entry, *_outcome(entry)) for entry in Store(folder, warn=warn).entries()]
+def replay_store(folder: Path, *, pages: PageFolder | None, as_json: bool, warn: Warn) -> int:
+    """Execute every schedule of ``folder`` and say what became of it; return the exit status.
+
+    pages: where the page of each one that still fails goes.
+    """
+    rows = [(entry, *_outcome(entry, pages)) for entry in Store(folder, warn=warn).entries()]
     if as_json:
         objects = [
             {"where": entry.where, "text": entry.text, "verdict": verdict, "message": said, "schedule": entry.token}
@@ -44,27 +53,29 @@ def replay_store(folder: Path, *, as_json: bool, warn: Warn) -> int:
             click.echo(f"{mark}: {entry.title}: {said}")
         if not rows:
             click.echo(f"{folder} holds no failing schedule")
+        if pages is not None and any(verdict == "violation" for _, verdict, _ in rows):
+            click.echo(f"pages: {pages.folder}")
     verdicts = {verdict for _, verdict, _ in rows}
     return next((status for verdict, status in STATUS.items() if verdict in verdicts), 0)
 
 
-def _outcome(entry: Entry) -> tuple[str, str]:
+def _outcome(entry: Entry, pages: PageFolder | None) -> tuple[str, str]:
     """Return the verdict on one entry and one line: of its token, or of its words where the token does not fit."""
     try:
-        verdict, said = _followed(entry, entry.token)
+        verdict, said = _followed(entry, entry.token, pages)
         if verdict != "diverged" or not entry.text:
             return verdict, said
-        again, how = _followed(entry, entry.text)
+        again, how = _followed(entry, entry.text, pages)
     except UsageError as error:
         return "error", f"it cannot be executed here: {error}"
     # the words may name what the program has no longer
     return (verdict, said) if again == "error" else (again, f"{how} (in words; the token diverged {said})")
 
 
-def _followed(entry: Entry, schedule: str) -> tuple[str, str]:
+def _followed(entry: Entry, schedule: str, pages: PageFolder | None) -> tuple[str, str]:
     """Return the verdict on one schedule of ``entry``, a token or words."""
     if "scenario" not in entry.schedule.setup:
-        return _test_outcome(entry, schedule)
+        return _test_outcome(entry, schedule, pages)
     setup = entry.schedule.setup
     try:
         given = given_schedule(
@@ -83,11 +94,16 @@ def _followed(entry: Entry, schedule: str) -> tuple[str, str]:
         return "error", f"it cannot be executed here: {error}"
     broken = outcome.execution.violations
     if broken:
+        if pages is not None:
+            line = f"harness replay {shlex.join([entry.where, schedule])}"
+            write_replayed(pages, given.target, recorded, replay=line)
         return "violation", f"{broken[0].oracle}: {broken[0].message.splitlines()[0]}"
     return "fixed", f"{entry.oracle} holds now"
 
 
-def _test_outcome(entry: Entry, schedule: str) -> tuple[str, str]:
+def _test_outcome(entry: Entry, schedule: str, pages: PageFolder | None) -> tuple[str, str]:
     """Let pytest replay the schedule of a test."""
-    verdict, said = verdict_of(run_pytest(entry.schedule.setup.get("test", entry.where), replaying(schedule)))
+    verdict, said = verdict_of(
+        run_pytest(entry.schedule.setup.get("test", entry.where), replaying(schedule, pages=pages))
+    )
     return verdict, f"{entry.oracle} holds now" if verdict == "fixed" else said or f"{entry.oracle}: {entry.message}"

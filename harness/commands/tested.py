@@ -12,11 +12,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.model.errors import TokenError, UsageError
 from harness.model.schedule import parse_token
+
+if TYPE_CHECKING:
+    from harness.adapters.jinja2.folder import PageFolder
 
 PASSED, FAILED = 0, 1
 # Of a schedule that was executed again; in the order of their weight for the exit status.
@@ -74,9 +78,10 @@ def run_pytest(test: str, options: Sequence[str]) -> Outcome:
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
-def replaying(schedule: str) -> list[str]:
-    """Return the options that replay a schedule, a token or words."""
-    return ["--interleave-replay", schedule]
+def replaying(schedule: str, *, pages: PageFolder | None = None) -> list[str]:
+    """Return the options that replay a schedule, a token or words, and that write its page."""
+    written = [] if pages is None else ["--interleave-html", str(pages.folder.resolve())]
+    return ["--interleave-replay", schedule, *written]
 
 
 def verdict_of(outcome: Outcome) -> tuple[str, str]:
@@ -98,9 +103,9 @@ def verdict_of(outcome: Outcome) -> tuple[str, str]:
     return "violation", ""
 
 
-def replay_test(test: str, schedule: str, *, as_json: bool) -> int:
+def replay_test(test: str, schedule: str, *, pages: PageFolder | None, as_json: bool) -> int:
     """Replay a schedule of a test and show what pytest says of it; return the exit status."""
-    outcome = run_pytest(test, replaying(schedule))
+    outcome = run_pytest(test, replaying(schedule, pages=pages))
     verdict, said = verdict_of(outcome)
     if as_json:
         click.echo(json.dumps({"test": test, "verdict": verdict, "message": said or None}, indent=2))

@@ -224,3 +224,36 @@ def test_a_search_that_finds_nothing_makes_no_folder(tmp_path):
         "search", SCENARIO, "--storage", "memory", "--no-shapes", "--budget", "3", "--html", str(tmp_path / "new")
     )
     assert (found.returncode, list(tmp_path.iterdir())) == (0, [])
+
+
+@pytest.mark.slow
+def test_a_replay_writes_a_page_whether_it_fails_or_not(tmp_path):
+    """Of a token, of words, and of each entry of a store that still fails."""
+    store = tmp_path / "store"
+    command = [
+        sys.executable,
+        "-m",
+        "harness",
+        "search",
+        SCENARIO,
+        "--storage",
+        "sqlite",
+        "--store",
+        str(store),
+        "--json",
+    ]
+    token = json.loads(subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=120).stdout)[
+        "schedule"
+    ]
+    found = harness("replay", token, "--html", str(tmp_path / "token"), "--json")
+    page = tmp_path / "token" / "issue_9615-sqlite.html"
+    assert json.loads(found.stdout)["page"] == str(page)
+    assert "</strong> is violated" in page.read_text(encoding="utf-8")
+    words = ("replay", SCENARIO, "hold order_flow/flaky/call", "--storage", "sqlite", "--html", str(tmp_path / "words"))
+    found = harness(*words)
+    page = tmp_path / "words" / "issue_9615-sqlite.html"
+    assert found.stdout.splitlines()[-1] == f"page: {page}"
+    assert "No promise is broken in this schedule" in page.read_text(encoding="utf-8")
+    found = harness("replay", str(store), "--html", str(tmp_path / "all"))
+    assert found.stdout.splitlines()[-1] == f"pages: {tmp_path / 'all'}"
+    assert [file.name for file in (tmp_path / "all").iterdir()] == ["issue_9615-sqlite.html"]

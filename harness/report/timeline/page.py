@@ -84,7 +84,7 @@ class Page:
 
 def make_page(explanation: Explanation, *, replay: str) -> Page:
     """Return the page of ``explanation``. replay: the command line that executes the schedule again."""
-    shown = [("f", "Failing schedule", explanation.failing)]
+    shown = [("f", "Failing schedule" if explanation.failing.fails else "Schedule", explanation.failing)]
     if explanation.passing is not None:
         shown.append(("p", "Nearest passing schedule", explanation.passing))
     columns = [columns_of(timeline) for _, _, timeline in shown]
@@ -125,6 +125,8 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
 
 def _decided(explanation: Explanation) -> str:
     deciding = explanation.deciding
+    if not explanation.failing.fails and not explanation.violation.oracle:
+        return "No promise is broken, so nothing decides."
     if deciding is None:
         if explanation.unexplained:
             return f"No ordering is known to decide: {explanation.unexplained}."
