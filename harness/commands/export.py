@@ -6,7 +6,6 @@ Owns the check that the file fails on the stock loop before anybody gets it; mus
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from harness.adapters.targets import load_adapter
 from harness.commands.recorded import Given, given_schedule, split
 from harness.commands.tested import error_line, folder_of, run_pytest, tested_id
 from harness.model.errors import DivergenceError, UsageError
+from harness.model.files import write_whole
 from harness.model.rung import Rung
 from harness.model.schedule import parse_token
 from harness.report.export.layout import lay_out
@@ -176,11 +176,6 @@ def _title(given: Given) -> str:
 def _write(output: Path, text: str) -> None:
     """Write the whole file or nothing."""
     try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name}-")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, output)
+        write_whole(output, text)
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from error

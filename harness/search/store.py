@@ -8,17 +8,15 @@ fails and in which order, so that two processes that find the same write the sam
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.model.errors import DivergenceError, TokenError, UsageError
+from harness.model.files import write_whole
 from harness.model.outcome import Execution
 from harness.model.schedule import Schedule, parse_token
 from harness.search.portfolio import Failure, Trial
@@ -95,20 +93,10 @@ class Store:
         """Write ``entry`` and return it with its file; a folder that cannot be written is one warning."""
         file = self.folder / _file_name(entry)
         payload = {"format": _FORMAT, **{name: getattr(entry, name) for name in _FIELDS}, "shrunk": entry.shrunk}
-        temporary = ""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".tmp")
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
-            os.chmod(temporary, 0o644)  # an artefact is read by others
-            os.replace(temporary, file)
+            write_whole(file, json.dumps(payload, indent=1, ensure_ascii=False) + "\n")
         except OSError as error:
             self._warn(f"a failing schedule was not kept in {self.folder}: {error.strerror}")
-        except BaseException:  # an interrupt: no half-written file stays
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-            raise
         return replace(entry, file=file)
 
     def drop(self, entry: Entry) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.adapters.jinja2 import render
 from harness.model.errors import UsageError
 from harness.model.explanation import Explanation
+from harness.model.files import write_whole
 
 _LONGEST = 150  # characters of a name; file systems allow 255 bytes
 
@@ -43,14 +44,8 @@ class PageFolder:
         """
         file = self.folder / self._name(explanation.setup)
         text = render(explanation, replay=replay)
-        temporary = ""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder, prefix=".", suffix=".tmp")
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            os.chmod(temporary, 0o644)
-            os.replace(temporary, file)
+            write_whole(file, text)
         except OSError as error:
             raise UsageError(f"the page {file} cannot be written: {error.strerror}") from error
         return file
