@@ -16,7 +16,6 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +23,18 @@ import click
 
 from harness import __version__
 from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
-from harness.adapters.portfolio import DEFAULT, make_phases
-from harness.adapters.targets import scenario_target
+from harness.adapters.portfolio import DEFAULT
+from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.catalogue import catalogue
 from harness.commands.export import export_command
 from harness.commands.grade import grade_command
 from harness.commands.pages import html_option, write_page, write_replayed
+from harness.commands.pools import open_pool
 from harness.commands.prove import prove
 from harness.commands.recorded import given_schedule, split
+from harness.commands.searching import Searching
 from harness.commands.storages import usable_here
-from harness.commands.stored import replay_store, where_is
+from harness.commands.stored import replay_store
 from harness.commands.tested import replay_test, tested_id
 from harness.commands.versions import versions
 from harness.model.errors import DivergenceError, HarnessError, UsageError
@@ -42,13 +43,11 @@ from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.report.json import result_object
 from harness.report.text import failure_report, summary_table, turns_that_matter
-from harness.search.explain import explain_counterexample
-from harness.search.portfolio import search as run_search
 from harness.search.replay import replay as run_replay
 from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import Counterexample, SearchResult
 from harness.search.store import FOLDER as FAILURES
-from harness.search.store import Store, Stored
+from harness.search.store import Store
 from harness.search.target import Target
 
 if TYPE_CHECKING:
@@ -120,6 +119,10 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)
 @click.option("--no-store", is_flag=True, help="Do not run what failed before first, and do not keep failures.")
+@click.option(
+    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that share the search."
+)
+@click.option("--cluster", metavar="ADDRESS", help="Share it on this Dask cluster instead.")
 @html_option
 @json_option
 def search(
@@ -136,59 +139,48 @@ def search(
     database: bool,
     store: Path,
     no_store: bool,
+    jobs: int,
+    cluster: str | None,
     pages: PageFolder | None,
     as_json: bool,
 ) -> int:
     """Search schedules of SCENARIO for a broken promise."""
     chosen = load_scenarios(scenario)
     failures = Store(store, warn=_warn) if database and not no_store else None
-    top = None if rung is None else _parse_rung(rung)
     status = 0
     objects: list[dict[str, Any]] = []
     said: list[str] = []
-    for item in chosen:
-        targets = [
-            scenario_target(item, name, fix=fix, shapes=shapes, faults=split(faults), rung=top, clock=clock)
-            for name in storage or usable_here(item)
-        ]
-        rows: list[tuple[Target, SearchResult]] = []
-        for target in targets:
-            key = f"{target.name} {sorted(target.setup.items())} {target.rung.label}"
-            folder = DATABASE if database else None
-            phases = make_phases(scheduler, rung=target.rung, seed=seed, key=key, database=folder)
-            stored = None if failures is None else Stored(failures, target, where=where_is(item))
-            with _progress(target) as tick:
-                result = run_search(
-                    target,
-                    phases=phases if stored is None else [stored, *phases],
-                    budget=budget or item.budget,
-                    progress=tick,
-                )
-            if stored is not None:
-                stored.close(result)  # before it is explained, which may take a while and be interrupted
-                said += stored.lines()
-            rows.append((target, _explained(target, result)))
-            if result.interrupted:
+    if rung is not None:
+        _parse_rung(rung)
+    with open_pool(jobs, cluster=cluster) as pool:
+        for item in chosen:
+            recipes = [
+                ScenarioRecipe(scenario, item.name, name, fix, rung, clock, shapes, split(faults))
+                for name in storage or usable_here(item)
+            ]
+            searching = Searching(
+                scheduler, budget or item.budget, seed, DATABASE if database else None, failures, _progress
+            )
+            rows = list(searching.search(recipes, pool=pool, said=said))
+            found = [
+                result_object(result, setup=target.setup, rung=target.rung, without=target.without)
+                for target, result in rows
+            ]
+            reference = _reference(scenario, item, alone=len(chosen) == 1)
+            if not as_json:
+                _print_results(item, rows, reference=reference)
+                for line in said:
+                    click.echo(line)
+                said.clear()
+            if pages is not None:
+                for described, page in zip(found, _write_pages(pages, rows, reference=reference), strict=True):
+                    described["page"] = page or None
+                    if page and not as_json:
+                        click.echo(f"page: {page}")
+            objects += found
+            status = max(status, *(_status(result) for _, result in rows))
+            if status == INTERRUPTED:
                 break
-        found = [
-            result_object(result, setup=target.setup, rung=target.rung, without=target.without)
-            for target, result in rows
-        ]
-        reference = _reference(scenario, item, alone=len(chosen) == 1)
-        if not as_json:
-            _print_results(item, rows, reference=reference)
-            for line in said:
-                click.echo(line)
-            said.clear()
-        if pages is not None:
-            for described, page in zip(found, _write_pages(pages, rows, reference=reference), strict=True):
-                described["page"] = page or None
-                if page and not as_json:
-                    click.echo(f"page: {page}")
-        objects += found
-        status = max(status, *(_status(result) for _, result in rows))
-        if status == INTERRUPTED:
-            break
     if as_json:
         click.echo(json.dumps({**_one_object(objects), "store": said}, indent=2))
     return status
@@ -302,17 +294,6 @@ def _parse_rung(text: str) -> Rung:
 def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
     """Return what to write on a command line for one scenario of what the user named."""
     return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
-
-
-def _explained(target: Target, result: SearchResult) -> SearchResult:
-    found = result.counterexample
-    if found is None or not found.replays:
-        return result
-    try:
-        title = f"{target.name} on {target.setup.get('storage', '')}"
-        return replace(result, counterexample=explain_counterexample(target, found, title=title))
-    except KeyboardInterrupt:
-        return result  # the finding is worth more than its explanation
 
 
 def _program() -> str:

@@ -98,6 +98,7 @@ class Plugin:
     discipline: Discipline = "indices"
     rung: Rung | None = None
     learns = True
+    systematic = True
 
     def __init__(self, bound: int | None = None) -> None:
         self._bound = bound

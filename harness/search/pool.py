@@ -5,7 +5,7 @@ Owns the interface between a search and whatever runs its units; must not know p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -61,8 +61,8 @@ class Pool(Protocol):
         """
         ...
 
-    def forget(self) -> None:
-        """Drop every unit that was taken and is not done."""
+    def forget(self, numbers: Collection[int] | None = None) -> None:
+        """Drop these units, or all; those that are under way end soon."""
         ...
 
 
@@ -72,6 +72,35 @@ class Shared:
 
     pool: Pool
     recipe: Recipe
+
+
+class Answers:
+    """Units that a pool does, and what they came to, in whatever order somebody asks."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._done: dict[int, Any] = {}
+
+    def submit(self, recipe: Recipe, units: Sequence[Unit]) -> list[int]:
+        """Let the pool do ``units``; return their numbers."""
+        return [self._pool.submit(recipe, unit) for unit in units]
+
+    def wait(self, number: int) -> Any:
+        """Return what a unit came to, once."""
+        while number not in self._done:
+            found, answer = self._pool.next()
+            self._done[found] = answer
+        return self._done.pop(number)
+
+    def done(self, numbers: Sequence[int]) -> Iterator[Any]:
+        """Yield what is known of some units."""
+        yield from (self._done.pop(number) for number in numbers if number in self._done)
+
+    def drop(self, numbers: Sequence[int]) -> None:
+        """Want nothing more of these units."""
+        self._pool.forget(numbers)
+        for number in numbers:
+            self._done.pop(number, None)
 
 
 class Bench:

@@ -21,7 +21,7 @@ from harness.search.determinism import execute_twice, uncontrolled
 from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
 from harness.search.recording import Labelled
-from harness.search.result import Counterexample, SearchResult
+from harness.search.result import Counterexample, SearchResult, Verdict
 from harness.search.shrink import shrink
 from harness.search.target import Runner, Target
 
@@ -54,7 +54,7 @@ class Trial:
         self.phase = ""
         self.history = History()
         self.coverage = Coverage()
-        self._progress = progress
+        self.progress = progress
 
     @property
     def left(self) -> int:
@@ -72,8 +72,8 @@ class Trial:
         if execution.violations and not self.found_after:
             self.found_after = self.executions
             self.first_failing = execution
-        if self._progress is not None:
-            self._progress(self.executions, self.phase)
+        if self.progress is not None:
+            self.progress(self.executions, self.phase)
         return execution
 
     def learn(self, watched: Watched) -> int:
@@ -121,17 +121,22 @@ def search(
     with collected(), target.open() as runner:
         trial = Trial(runner, budget=budget, progress=progress)
         try:
-            found = _look(trial, phases)
-            counterexample = _check_passing(trial) if found is None else _confirm(trial, found)
+            found = look(trial, phases)
+            counterexample = check_passing(trial) if found is None else confirm(trial, found)
         except KeyboardInterrupt:
             return SearchResult(
                 "unfinished", trial.executions, real_time() - began, interrupted=True, failing=trial.first_failing
             )
+    return result_of(trial, counterexample, began=began)
+
+
+def result_of(trial: Trial, counterexample: Counterexample | None, *, began: float) -> SearchResult:
+    """Return how a search ended that was not interrupted. began: on the real clock."""
     seconds = real_time() - began
     if counterexample is None:
         return SearchResult("none-found", trial.executions, seconds)
-    verdict = "violation" if counterexample.replays else "nondeterministic"
-    return SearchResult(verdict, trial.executions, seconds, counterexample)  # type: ignore[arg-type]
+    verdict: Verdict = "violation" if counterexample.replays else "nondeterministic"
+    return SearchResult(verdict, trial.executions, seconds, counterexample)
 
 
 @contextmanager
@@ -143,7 +148,8 @@ def collected() -> Iterator[None]:
         collect()
 
 
-def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
+def look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
+    """Return the first failure of ``phases``, or None when they have ended or the budget is spent."""
     for phase in phases:
         trial.phase = phase.name
         try:
@@ -155,17 +161,26 @@ def _look(trial: Trial, phases: Sequence[Phase]) -> Failure | None:
     return None
 
 
-def _confirm(trial: Trial, failure: Failure) -> Counterexample:
+def shrunk(trial: Trial, failure: Failure) -> Failure:
+    """Return the smallest failure that shrinking finds; one whose executions block as it is."""
+    failing = trial.first_failing
+    if failure.minimal or (failing is not None and failing.ending.kind == "stalled"):
+        return failure
+    trial.phase = "shrinking"
+    plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
+    return Failure(plan, discipline, failure.rung, minimal=True)
+
+
+def confirm(trial: Trial, failure: Failure) -> Counterexample:
     """Shrink ``failure``, then execute it twice with a trace and compare."""
     phase = trial.phase
     failing = trial.first_failing
     if failing is not None and failing.ending.kind == "stalled":
         # Each execution blocks for a second or more of real time: once is enough to report it.
         return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
-    trial.phase = "shrinking"
+    failure = shrunk(trial, failure)
     plan, discipline = dict(failure.plan), failure.discipline
-    if not failure.minimal:
-        plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
+    trial.phase = "shrinking"
     labels = Labelled(plan)
     first, second, difference = execute_twice(
         trial.runner, plan, discipline=discipline, rung=failure.rung, recorder=labels
@@ -184,7 +199,7 @@ def _confirm(trial: Trial, failure: Failure) -> Counterexample:
     )
 
 
-def _check_passing(trial: Trial) -> Counterexample | None:
+def check_passing(trial: Trial) -> Counterexample | None:
     """Execute the default schedule of a program that passes twice; None when both executions are the same."""
     if trial.found_after or not trial.executions:
         return None

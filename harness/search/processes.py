@@ -8,6 +8,7 @@ that dies has its unit run again, once; one that says nothing for too long is en
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import selectors
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -124,11 +126,16 @@ class Processes:
             self._give_up_silent()
         return self._done.popleft()
 
-    def forget(self) -> None:
-        """Drop every unit that was taken and is not done."""
-        self._waiting.clear()
-        self._wanted.clear()
-        self._done.clear()
+    def forget(self, numbers: Collection[int] | None = None) -> None:
+        """Drop these units, or all; those that are under way end soon."""
+        dropped = self._wanted & set(self._wanted if numbers is None else numbers)
+        self._wanted -= dropped
+        self._waiting = deque(task for task in self._waiting if task.number in self._wanted)
+        self._done = deque(item for item in self._done if numbers is not None and item[0] not in numbers)
+        for worker in self._workers:
+            lost = [task.number for task in worker.tasks if task.number in dropped]
+            if lost:
+                self._tell(worker, lost)
 
     def close(self) -> None:
         """End every worker, at once."""
@@ -202,10 +209,11 @@ class Processes:
             if not worker.tasks:
                 worker.heard_s = real_time()
             worker.tasks.append(task)
-            try:
-                write_all(worker.send, frame((task.number, task.recipe, task.unit)))
-            except BrokenPipeError:
-                return  # it died, as its other pipe will tell
+            self._tell(worker, (task.number, task.recipe, task.unit))
+
+    def _tell(self, worker: Hand, message: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it died, as its other pipe will tell
+            write_all(worker.send, frame(message))
 
     # -- birth and death ---------------------------------------------------------------------------
 

@@ -21,7 +21,8 @@ class SchedulerPlugin(Protocol):
     """What a module in ``harness.schedulers`` offers as ``PLUGIN``.
 
     rung: the rung that it needs, or None for any. An optional ``learns = True`` asks for a history of every
-    execution, which costs a little on each turn; an optional ``with_parameter(value)`` makes the plugin
+    execution, which costs a little on each turn; an optional ``systematic = True`` says that it draws nothing, so that
+    another seed is no other search; an optional ``with_parameter(value)`` makes the plugin
     that is called ``name-value``.
     """
 

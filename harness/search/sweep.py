@@ -24,6 +24,8 @@ _PER_RUN = 4
 # Costs below this are single deviations; those of storage operations and failures go before other phases,
 # so many executions long.
 _SINGLE = 22
+# Deviations that change what the program does.
+_OPENING: tuple[ChoiceKind, ...] = ("shape", "fault", "program")
 _URGENT = 60
 
 
@@ -36,14 +38,19 @@ class Sweep:
 
     name = "sweep"
 
-    def __init__(self, *, rung: Rung, share: float = 0.5) -> None:
-        """rung: the highest assumption. share: of the budget, the part that this phase may spend."""
+    def __init__(self, *, rung: Rung, share: float = 0.5, skip: int = 0) -> None:
+        """rung: the highest assumption. share: of the budget, the part that this phase may spend.
+
+        skip: so many plans are left out, but for those that open choices: another part of the search has them.
+        """
+        self._skip = skip
         self._rung = rung
         self._share = share
         self._executions = 0
         self._urgent = 1  # how many interesting single deviations are in the queue
-        # invariant: a heap by cost, then by age; a plan is there before it is executed.
-        self._queue: list[tuple[int, int, tuple[tuple[int, int], ...], bool]] = [(0, 0, (), True)]
+        # invariant: a heap by cost, then by age; a plan is there before it is executed. Then whether the plan is
+        # interesting, and whether it opens choices.
+        self._queue: list[tuple[int, int, tuple[tuple[int, int], ...], bool, bool]] = [(0, 0, (), True, True)]
 
     def look(self, trial: Trial) -> Failure | None:
         """Run the sweep; None when every deviation was tried or the share is spent."""
@@ -66,9 +73,12 @@ class Sweep:
         # How many moments a run has is known only after it was seen: larger values than these do not exist.
         limits: dict[tuple[tuple[int, int], ...], int] = {}
         while queue:
-            cost, _, plan, interesting = heapq.heappop(queue)
+            cost, _, plan, interesting, opens = heapq.heappop(queue)
             self._urgent -= interesting and cost < _SINGLE
             if plan and plan[-1][1] >= limits.get((*plan[:-1], (plan[-1][0], 0)), plan[-1][1] + 1):
+                continue
+            self._skip -= 1
+            if self._skip >= 0 and not opens:
                 continue
             scheduler = Planned(dict(plan))
             self._executions += 1
@@ -79,9 +89,11 @@ class Sweep:
             if not scheduler.fits:
                 limits[(*plan[:-1], (plan[-1][0], 0))] = plan[-1][1]
             elif not execution.violations and _opens_choices(plan, scheduler.seen):
+                kinds = {point.index: point.kind for point in scheduler.seen}
                 for step, extension, interesting in _deviations(plan, scheduler.seen):
                     order += 1
-                    heapq.heappush(queue, (cost + step, order, extension, interesting))
+                    opens = kinds[extension[-1][0]] in _OPENING
+                    heapq.heappush(queue, (cost + step, order, extension, interesting, opens))
                     self._urgent += interesting and cost + step < _SINGLE
             failed = scheduler.fits and bool(execution.violations)
             yield Failure(dict(plan), "ranks", self._rung, minimal=len(plan) <= 1) if failed else None
@@ -90,7 +102,7 @@ class Sweep:
 def _opens_choices(plan: tuple[tuple[int, int], ...], seen: list[Seen]) -> bool:
     """Return whether deviations are tried on top of ``plan``: it is empty, or all shapes and faults."""
     kinds = {point.index: point.kind for point in seen}
-    return len(plan) < 3 and all(kinds.get(index) in ("shape", "fault", "program") for index, _ in plan)
+    return len(plan) < 3 and all(kinds.get(index) in _OPENING for index, _ in plan)
 
 
 def _deviations(

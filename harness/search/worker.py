@@ -69,6 +69,8 @@ class Worker:
         self._inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._recipe: Recipe | None = None
         self._bench: Bench | None = None
+        self._number = 0
+        self._dropped: set[int] = set()
         self._beaten = 0.0
         self._executions = 0
 
@@ -77,9 +79,13 @@ class Worker:
         threading.Thread(target=self._receive, daemon=True).start()
         while True:
             number, recipe, unit = self._inbox.get()
+            self._number = number
             self._beat()
             try:
+                self._heed()
                 answer = "done", number, unit.run(self._bench_of(recipe))
+            except KeyboardInterrupt:
+                answer = "dropped", number, None
             except MemoryError:
                 os._exit(1)  # others may have more; nothing here can be trusted now
             except HarnessError as error:
@@ -94,7 +100,10 @@ class Worker:
         frames = Frames()
         while data := os.read(self._source, 1 << 16):
             for message in frames.feed(data):
-                self._inbox.put(message)
+                if isinstance(message, list):
+                    self._dropped.update(message)
+                else:
+                    self._inbox.put(message)
         shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
         os._exit(0)
 
@@ -109,10 +118,15 @@ class Worker:
         return self._bench
 
     def _begin(self, _: Any) -> None:
+        self._heed()
         self._executions += 1
         if real_time() - self._beaten > BEAT_S:
             self._beat()
             write_all(self._sink, frame(("beat", -1, self._executions)))
+
+    def _heed(self) -> None:
+        if self._number in self._dropped:
+            raise KeyboardInterrupt  # what every search ends with at once
 
     def _beat(self) -> None:
         # Ends the process also where no Python code runs any more, and leaves the stack in its errors.
