@@ -30,6 +30,13 @@ from harness.search.target import Target
 
 # How many iterations after the gate before it an early gate may open.
 _EARLY = 8
+SLEEP = "sleep"
+_SLEEP = f'''real_sleep = asyncio.sleep
+
+
+async def sleep(delay, result=None):  # stands for work of unknown duration, which is done when its gate opens
+    await (gate("{SLEEP}") if delay > 0 else real_sleep(0))
+    return result'''
 
 
 def plain_drafts(item: Any, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
@@ -46,6 +53,10 @@ def plain_drafts(item: Any, execution: Execution, parked: Sequence[tuple[str, st
             raise ExportError(f"the choice {decision.option!r} has no plain form")
     order = order_in(execution, parked, parts.gate, until=execution.turns)
     body = parts.wrapped(Plain(parts.source).body(parts.function))
+    arguments, helpers = parts.arguments, tuple[str, ...]()
+    if parts.patches_sleep:
+        arguments = (*arguments, *(["monkeypatch"] if "monkeypatch" not in arguments else []))
+        body, helpers = ('monkeypatch.setattr(asyncio, "sleep", sleep)', *body), (_SLEEP,)
     error = type(ending.error).__name__
     draft = Draft(
         title=parts.title,
@@ -57,8 +68,9 @@ def plain_drafts(item: Any, execution: Execution, parked: Sequence[tuple[str, st
         script=body,
         order=order,
         whole=True,
-        arguments=parts.arguments,
+        arguments=arguments,
         renamed=parts.renamed,
+        helpers=helpers,
         imports=(("contextlib", "", "contextlib"),),
         ends=ending.kind == "deadlock",
         fails_with=("AssertionError", "assert ") if ending.kind == "deadlock" else (error, "assert "),
@@ -83,7 +95,8 @@ class Parts:
     """The function of a test, and what its fixtures and parameters become.
 
     roots: definitions that stay as they are. arguments: fixtures that pytest passes. renamed: async fixtures, which
-    the test calls itself. before: their calls, and the values of parameters.
+    the test calls itself. before: their calls, and the values of parameters. patches_sleep: whether what the test only
+    imports sleeps.
     """
 
     source: Source
@@ -95,6 +108,7 @@ class Parts:
     renamed: dict[str, str] = field(default_factory=dict)
     before: list[str] = field(default_factory=list)
     left_out: tuple[str, ...] = ()
+    patches_sleep: bool = False
 
     @classmethod
     def of(cls, item: Any, *, left_out: tuple[str, ...] = ()) -> Parts:
@@ -118,11 +132,14 @@ class Parts:
         return text.removesuffix(".") + "."
 
     def gate(self, op: str, where: str) -> str:
-        """Return the gate of an op of the test's own files; raises ExportError for one from elsewhere."""
+        """Return the gate of an op of the test's own files, or of a sleep; raises ExportError for any other."""
         file, _, line = where.rpartition(":")
         if line.isdigit() and Path(file) in self.files:
             where = f"{file}:{int(line) + self.source.firsts[self.files.index(Path(file))]}"
-        elif op.rpartition("/")[2].startswith("sleep(") and where:
+        elif op.rpartition("/")[2].startswith("sleep("):
+            self.patches_sleep = True
+            return SLEEP
+        elif where and not op.rpartition("/")[2].startswith("timer("):
             raise ExportError(f"{op} waits in {Path(file).name}, which the test only imports: no gate can be put there")
         return gate_in(self.source, op, where)
 
@@ -165,7 +182,8 @@ class Parts:
         wanted: list[str] = []
         # pytest knows by itself which others are used everywhere; one that is async runs in the test
         everywhere = [name for name in item._fixtureinfo.initialnames if name in defs and _is_async(defs[name].func)]
-        for name in (*self.argument_names, *everywhere):
+        marked = [str(name) for marker in item.iter_markers("usefixtures") for name in marker.args]
+        for name in (*self.argument_names, *marked, *everywhere):
             self._want(name, defs, wanted)
         self.roots += tuple(self.renamed)
         self.arguments = tuple(wanted)

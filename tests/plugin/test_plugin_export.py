@@ -8,6 +8,8 @@ import sys
 import pytest
 
 BANK = """
+import asyncio
+
 class Bank:
     def __init__(self, wait, balance):
         self.wait, self.balance = wait, balance
@@ -17,6 +19,10 @@ class Bank:
         seen = self.balance
         {between}
         self.balance = seen - amount
+
+    async def audit(self):
+        await asyncio.sleep(1)
+        self.audited = self.balance
 """
 BROKEN = BANK.format(first="pass", between="await self.wait()")
 FIXED = BANK.format(first="await self.wait()", between="pass")
@@ -62,6 +68,12 @@ async def test_order():
 
     await asyncio.gather(step("first"), asyncio.to_thread(done.append, "job"), busy())
     assert done.index("job") < done.index("first")
+
+@pytest.mark.interleave(budget=30)
+async def test_audit():
+    bank = Bank(database, 100)
+    await asyncio.gather(bank.audit(), bank.withdraw(20))
+    assert bank.audited == 100
 
 @pytest.mark.interleave(budget=30)
 async def test_ends():
@@ -208,9 +220,9 @@ def test_a_test_with_fixtures_is_exported_and_passes_after_the_fix(found, pytest
 
 
 def test_sleeps_threads_and_deadlocks_have_a_plain_form(found, pytester):
-    """A job of a thread is done when its gate opens, and a test that never ends fails."""
-    tokens = found(TESTS, "-k", "order or ends", bank=BROKEN)
-    for name, said in (("test_order", "AssertionError"), ("test_ends", "it waits for ever")):
+    """A job of a thread is done when its gate opens, so is a sleep elsewhere; and a test that never ends fails."""
+    tokens = found(TESTS, "-k", "order or ends or audit", bank=BROKEN)
+    for name, said in (("test_order", "AssertionError"), ("test_ends", "it waits for"), ("test_audit", "assert 80 =")):
         result = harness_command(pytester, "export", tokens[name], "-o", f"exports/{name}_plain.py")
         assert (result.returncode, result.stderr) == (0, "")
         status, errors = on_the_stock_loop(pytester, f"exports/{name}_plain.py")

@@ -100,6 +100,8 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
     body = list(draft.script if script else draft.body)
     threads = any(f"{THREAD}(" in block for block in (*blocks, *body))
     helpers = [*draft.helpers, *([_THREAD] if threads else [])]
+    if not threads and any(name.partition(" ")[0] == THREAD for name in order.names):
+        raise ExportError("a thread is started by what the program imports: no gate can be put there")
     known, dynamic = _gates_in("\n\n".join([*helpers, *blocks, draft.storage, _in_function(body)]))
     order = order.with_others([*draft.gates, *(name for name in known if name != REST), *known])
     gated = bool(known or dynamic or order.names or draft.ends)
@@ -120,7 +122,7 @@ def _lay_out(draft: Draft, order: Order, *, script: bool, docstrings: bool) -> s
     variables = _variables(draft, order, gated=gated, attempts="attempt" in names_in(ast.parse(code)))
     _check_names("\n".join([*variables, *functions, *helpers, draft.storage]), source, kept, draft.nodes)
     used = names_in(ast.parse(code))
-    head = [_docstring(draft.title), import_lines(imports, used=used), "\n".join(variables)]
+    head = [_docstring(draft.title), source.future, import_lines(imports, used=used), "\n".join(variables)]
     return "\n\n".join(part for part in head if part) + "\n\n\n" + code + "\n"
 
 

@@ -137,6 +137,12 @@ class Source:
         except (ValueError, TypeError):
             return None
 
+    @property
+    def future(self) -> str:
+        """The line that switches on what is to come in the language, or ""."""
+        found = (node for node in self.tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__")
+        return next((self.text(node) for node in found), "")
+
     def full_name(self, node: ast.expr) -> str:
         """Return what ``node`` is called in the module that it comes from, such as ``asyncio.sleep``."""
         text = self.text(node)
