@@ -13,6 +13,7 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, strategies
 from hypothesis.database import ExampleDatabase
 from hypothesis.errors import NoSuchExample
+from hypothesis.internal.conjecture import providers
 
 from harness.model.choice import ChoicePoint
 from harness.model.rung import Rung
@@ -46,6 +47,17 @@ class Drawn:
         except BaseException as stop:
             self.stopped = stop
             return 0
+
+
+def _collect_constants() -> None:
+    """Let Hypothesis read the sources of the project's modules now.
+
+    It does so in one of its first draws (hypothesis 6.170, conjecture/providers.py), which takes a third of a second of
+    an idle machine where nothing is cached: within a turn, on a busy one, that was taken for a turn that blocks.
+    """
+    collect = getattr(providers, "_get_local_constants", None)
+    if collect is not None:
+        collect()
 
 
 class _Integers(dict[int, Any]):
@@ -124,6 +136,7 @@ class HypothesisPhase:
             phases=_PHASES,
             suppress_health_check=list(HealthCheck),
         )
+        _collect_constants()
         # Draws of one example must not depend on what earlier examples taught (how many moments a run has).
         session = trial.runner.session
         session.learning = False

@@ -1,11 +1,17 @@
 """Schedulers by name, and the phases of the default portfolio."""
 
-import pytest
+import asyncio
 
+import pytest
+from hypothesis.internal.conjecture import providers
+
+import harness
 from harness import Rung
 from harness.adapters.portfolio import load_scheduler, make_phases
 from harness.model.errors import UsageError
 from harness.schedulers.pct import PLUGIN as PCT
+from harness.search.portfolio import search
+from harness.search.target import Target
 
 
 def test_a_number_is_a_parameter():
@@ -30,3 +36,20 @@ def test_the_default_portfolio_goes_on_after_hypothesis(rung):
     first, drawn, last = make_phases(rung=rung)
     assert first is last
     assert (first.name, drawn.name) == ("in turns", "hypothesis")
+
+
+def test_hypothesis_reads_the_sources_before_the_first_turn(monkeypatch):
+    """Inside a turn it would be taken for one that blocks, on a busy machine."""
+    running = []
+    collect = providers._get_local_constants
+
+    def noted():
+        running.append(asyncio._get_running_loop() is not None)
+        return collect()
+
+    async def program():
+        await harness.point("once")
+
+    monkeypatch.setattr(providers, "_get_local_constants", noted)
+    search(Target("program", program), phases=make_phases("hypothesis", rung=Rung.EXACT), budget=3)
+    assert running[0] is False
