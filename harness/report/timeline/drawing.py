@@ -16,7 +16,7 @@ from harness.report.timeline.words import EVENT_LOOP, describe, format_time, in_
 CHARACTER, LINE = 6.4, 15.0  # of the text in a box
 MAX_CHARACTERS, MAX_LINES = 26, 4
 NAME_CHARACTERS, MAX_NAME = 18, 72  # of the name of a lane: in one line, and in all
-NARROW, SYMBOL, BOX_PADDING = 22.0, 32.0, 7.0  # of a box: without text, beside its text, above and below
+NARROW, SYMBOL, BOX_PADDING = 24.0, 32.0, 9.0  # of a box: without text, beside its text, above and below
 BETWEEN, AXIS, TRACK_PADDING = 12.0, 40.0, 9.0
 BAR, BAR_SPACE = 16.0, 19.0
 PAUSE_S, PAUSE = 1e-3, 64.0  # a pause of at least so many virtual seconds gets so many pixels
