@@ -6,7 +6,7 @@ Owns what a scheduler sees and returns; must not know where a choice point comes
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order", "program"]
@@ -91,6 +91,17 @@ class Decision(NamedTuple):
     kind: ChoiceKind
     label: str
     option: str
+
+
+def decisions_of(
+    answers: Sequence[int], kinds: Sequence[ChoiceKind], labels: Mapping[int, tuple[str, str]]
+) -> tuple[Decision, ...]:
+    """Return the decisions among the answers of an execution. labels: of the subject and of the option, by index."""
+    return tuple(
+        Decision(index, value, kinds[index], *labels.get(index, ("", "")))
+        for index, value in enumerate(answers)
+        if value
+    )
 
 
 def option_label(point: ChoicePoint, value: int) -> str:

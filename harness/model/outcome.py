@@ -6,7 +6,7 @@ Owns the record types; must not know the loop that fills them in.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -78,14 +78,15 @@ class Violation:
 class Execution:
     """One run of one program under one scheduler.
 
-    choices: how many choice points it met. rung: the least assumption that its schedule needed.
+    make_schedule: builds the schedule when somebody asks for it, which is seldom. choices: how many choice points
+    it met. rung: the least assumption that its schedule needed.
     inversions: pairs of sleeps (and their source lines) that completed against their deadlines.
     abandoned: names of tasks and generators that would not end when they were cancelled after the ending.
     unhandled: errors that asyncio would have logged, such as "Task exception was never retrieved", one line each.
     """
 
     ending: Ending
-    schedule: Schedule
+    make_schedule: Callable[[], Schedule]
     choices: int
     turns: int
     now_s: float
@@ -98,6 +99,14 @@ class Execution:
     violations: tuple[Violation, ...] = ()
     used_real_io: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
+    _schedule: Schedule | None = None
+
+    @property
+    def schedule(self) -> Schedule:
+        """The choices that were made."""
+        if self._schedule is None:
+            self._schedule = self.make_schedule()
+        return self._schedule
 
 
 def digest_trace(trace: tuple[Turn, ...]) -> str:

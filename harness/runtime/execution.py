@@ -5,36 +5,29 @@ Owns the life of the loop and what is left after it; must not know searches and 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import gc
-import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from harness.model.choice import Scheduler
+from harness.model.choice import ChoiceKind, Scheduler, decisions_of
 from harness.model.errors import DeadlockError, StalledError, TurnLimitError, UncontrolledError
-from harness.model.outcome import Ending, Execution, digest_facts, digest_trace
+from harness.model.outcome import Ending, Execution, Turn, digest_facts, digest_trace
 from harness.model.schedule import Schedule
-from harness.runtime import entropy, threads, watchdog
+from harness.runtime import entropy, leftovers, threads, watchdog
 from harness.runtime.clock import real_time
-from harness.runtime.identity import path_of
-from harness.runtime.loop import ControlledLoop, LoopSettings, describe_unhandled
+from harness.runtime.drive import drive
+from harness.runtime.loop import ControlledLoop, LoopSettings
 from harness.runtime.mould import Mould
-from harness.runtime.silence import Noise, name_of, silenced
-from harness.runtime.waits import live_tasks
+from harness.runtime.silence import Noise, silenced
 
 Program = Callable[[], Coroutine[Any, Any, Any]]
 
 DEFAULT_TURN_LIMIT = 50_000
 _SETTINGS = LoopSettings(turn_limit=DEFAULT_TURN_LIMIT)
 _RETURNED = Ending("returned")
-# What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is
-# abandoned by name.
-CLEANUP_TURNS = 1_000
-CLEANUP_TURNS_PER_TASK = 20
 # Leftover coroutines form cycles; they are collected where their noise is kept from the user, after this many
 # executions or when this many objects were made.
 COLLECT_EVERY = 200
@@ -125,26 +118,18 @@ def execute(
         turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
         trace, journal = tuple(loop.trace), tuple(loop.journal)
-        choices, decisions, rung = loop.choices, tuple(loop.decisions), loop.rung
+        choices, rung = loop.choices, loop.rung
         inversions = tuple(loop.inversions)
-        abandoned = _clean_up(loop, session.noise)
+        abandoned = leftovers.clean_up(loop, session.noise)
     finally:
         watchdog.attend(None)
-        _close(loop)
+        leftovers.close(loop)
     session.executions += 1
     if session.executions % COLLECT_EVERY == 0 or gc.get_count()[0] > COLLECT_OBJECTS:
         gc.collect()
-    schedule = Schedule(
-        decisions=decisions,
-        rung=settings.rung,
-        discipline=settings.discipline,
-        setup=setup or {},
-        facts=digest_facts(trace) if settings.tracing else "",
-        turns=f"{sys.version_info.major}.{sys.version_info.minor}:{digest_trace(trace)}" if settings.tracing else "",
-    )
     return Execution(
         ending=ending,
-        schedule=schedule,
+        make_schedule=partial(_schedule_of, loop.answers, loop.asked, loop.labels, settings, setup, trace),
         choices=choices,
         turns=turns,
         now_s=now_s,
@@ -156,6 +141,25 @@ def execute(
         unhandled=tuple(unhandled),
         used_real_io=loop.used_real_io,
         notes={} if note is None else {"on_end": note},
+    )
+
+
+def _schedule_of(
+    answers: list[int],
+    kinds: list[ChoiceKind],
+    labels: dict[int, tuple[str, str]],
+    settings: LoopSettings,
+    setup: Mapping[str, str] | None,
+    trace: tuple[Turn, ...],
+) -> Schedule:
+    """Return the schedule of an execution that made these choices."""
+    return Schedule(
+        decisions=decisions_of(answers, kinds, labels),
+        rung=settings.rung,
+        discipline=settings.discipline,
+        setup=setup or {},
+        facts=digest_facts(trace) if settings.tracing else "",
+        turns=f"{sys.version_info.major}.{sys.version_info.minor}:{digest_trace(trace)}" if settings.tracing else "",
     )
 
 
@@ -173,7 +177,7 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
     """Run the program to its ending."""
     watchdog.attend(loop)
     try:
-        value = loop.run_until_complete(program())
+        value = drive(loop, program())
     except DeadlockError as error:
         return Ending("deadlock", error=error, detail=str(error))
     except TurnLimitError as error:
@@ -191,105 +195,6 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
     if loop.stalled:
         return Ending("stalled", detail=loop.stalled)
     return _RETURNED if value is None else Ending("returned", value=value)
-
-
-def _clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
-    """Cancel what is left, as ``asyncio.run`` does, in default order; return what would not end.
-
-    What will not end is closed here, so that none of it runs later, in another execution.
-    """
-    loop.scheduler = loop.ran = loop.draw = None
-    loop.tracing = False
-    left = [task for task in live_tasks(loop) if task not in loop.graveyard] if loop.graveyard else live_tasks(loop)
-    generators = list(loop._asyncgens) if "_asyncgens" in vars(loop) else []
-    if not left and not generators and not loop.parked and not loop.graveyard:
-        return ()
-    loop.forget_ranks()
-    loop.countdowns.clear()
-    loop.set_exception_handler(lambda _loop, context: noise.note(describe_unhandled(context)))
-    for task in left:
-        task.cancel()
-    turns = CLEANUP_TURNS + CLEANUP_TURNS_PER_TASK * len(left)
-    for work in (_gather(left), loop.shutdown_asyncgens(), _drain(loop)):
-        loop.settings = replace(loop.settings, turn_limit=loop.turn + turns, external_wait_s=0.05)
-        with contextlib.suppress(Exception, StalledError, asyncio.CancelledError):
-            loop.run_until_complete(work)
-    names = [path_of(loop, task) for task in left if not task.done()]
-    names += [f"generator {generator.__name__}" for generator in generators if generator.ag_frame is not None]
-    generators.clear()
-    with _unlogged() if loop.graveyard else contextlib.nullcontext():
-        _close_tasks(loop, noise)
-    return tuple(names)
-
-
-def _close_tasks(loop: ControlledLoop, noise: Noise) -> None:
-    """Close the coroutines of the tasks that would not end, as if they were inside the loop.
-
-    Their ``finally`` blocks may make new tasks, which are closed before their first turn.
-    """
-    for _ in range(3):
-        tasks = live_tasks(loop)
-        if not tasks:
-            return
-        asyncio._set_running_loop(loop)
-        try:
-            for task in tasks:
-                task._log_destroy_pending = False
-                _close_coroutine(task.get_coro(), noise)
-        finally:
-            asyncio._set_running_loop(None)
-
-
-def _close_coroutine(coro: Any, noise: Noise) -> None:
-    try:
-        coro.close()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # anything may come out of a program's clean-up; it is past its ending
-        noise.note(f"{name_of(coro)} raised {type(error).__name__} while it was closed")
-
-
-async def _gather(tasks: list[Any]) -> None:
-    if tasks:
-        await asyncio.wait(tasks)
-
-
-async def _drain(loop: ControlledLoop) -> None:
-    """Let jobs that were submitted finish, as ``shutdown_default_executor`` does."""
-    while any(op.kind == "job" for op in loop.parked):
-        await loop.park("drain")
-
-
-def _close(loop: ControlledLoop) -> None:
-    """Close the loop and break its cycles, so that it is freed at once."""
-    loop.parked.clear()
-    loop.early.clear()
-    loop.scratch.clear()
-    loop.interesting_tasks.clear()  # the clock keeps a closed loop until the next execution
-    loop.countdowns.clear()
-    if loop.graveyard:
-        with _unlogged():
-            loop.graveyard.clear()
-            collect()
-    if not loop.is_running():
-        loop.close()
-
-
-@contextlib.contextmanager
-def _unlogged() -> Iterator[None]:
-    """Keep the clean-up of a crashed run, which never happened, out of the logs."""
-    disabled = logging.root.manager.disable
-    logging.disable()
-    try:
-        yield
-    finally:
-        logging.disable(disabled)
-
-
-def collect() -> None:
-    """Collect what closed executions left, silently: their coroutines may misbehave outside their context."""
-    with silenced(Noise()):
-        gc.collect()
 
 
 def elapsed_s(since: float) -> float:

@@ -70,23 +70,26 @@ def see_through(code: CodeType, resolver: Resolver) -> None:
 
 def coroutine_name(coro: Any) -> str:
     """Return the plain name of ``coro``, seen through the wrappers that adapters registered."""
+    try:
+        if coro.cr_code.co_name not in _resolvers:
+            return coro.__name__  # type: ignore[no-any-return]
+    except AttributeError:  # a generator, or an awaitable of another kind
+        return getattr(coro, "__name__", None) or type(coro).__name__
     for _ in range(8):  # wrappers nest a few levels; a cycle must not hang us
         code: CodeType | None = getattr(coro, "cr_code", None)
-        if code is None or code.co_name not in _resolvers:
-            break
-        resolver = _resolvers[code.co_name].get(code)
+        resolver = None if code is None else _resolvers.get(code.co_name, {}).get(code)
         found = None if resolver is None else resolver(coro)
         if found is None:
             break
         if isinstance(found, str):
             return found
         coro = found
-    name: str | None = getattr(coro, "__name__", None)
-    return type(coro).__name__ if name is None else name
+    return getattr(coro, "__name__", None) or type(coro).__name__
 
 
 # A named tuple without the call of a Python function that its class would make.
-new_tuple: Any = tuple.__new__
+_new_tuple: Any = tuple.__new__
+_new_task: Any = asyncio.Task.__new__
 _init_task: Any = asyncio.Task.__init__
 
 
@@ -109,15 +112,7 @@ class ControlledTask(asyncio.Task[Any]):
     path: str  # set by lane_path()
 
     def __init__(self, coro: Any, *, loop: ControlledLoop, name: str | None = None, **kwargs: Any) -> None:
-        parent = asyncio.current_task(loop)
-        births = loop.births
-        self.number = number = len(births)
-        # Which order is a choice of the search: stock asyncio leaves the order of such a set open.
-        self.hash_value = number if loop.set_order is SET_ORDERS[0] else loop.set_order.hash_of(number)
-        births.append(new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro))))
-        if name is None:
-            # Default names count per process; ours count per loop.
-            name = f"Task-{number + 1}"
+        name = be_born(self, coro, loop, name)
         _init_task(self, coro, loop=loop, name=name, **kwargs)
 
     def __hash__(self) -> int:
@@ -157,7 +152,7 @@ def watch_hashes(note: Callable[[int], None]) -> Iterator[None]:
 
     def noted(self: ControlledTask) -> int:
         frame: Any = sys._getframe(1)
-        registers = frame.f_code is _REGISTER and frame.f_back.f_code is _INIT
+        registers = frame.f_code is _REGISTER and frame.f_back.f_code in _BIRTHS
         if not registers and frame.f_code is not _GATHER:
             note(self.number)
         return original(self)
@@ -177,13 +172,29 @@ def watch_hashes(note: Callable[[int], None]) -> Iterator[None]:
 
 
 _REGISTER = weakref.WeakSet.add.__code__
-_INIT = ControlledTask.__init__.__code__
 _GATHER = asyncio.gather.__code__
 
 
-def make_task(loop: ControlledLoop, coro: Any, **kwargs: Any) -> ControlledTask:
+def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwargs: Any) -> ControlledTask:
     """Create a task; this is the factory that frameworks find on the loop and wrap."""
-    return ControlledTask(coro, loop=loop, **kwargs)
+    task: ControlledTask = _new_task(ControlledTask)  # what the class does when it is called, in fewer calls
+    name = be_born(task, coro, loop, name)
+    _init_task(task, coro, loop=loop, name=name, **kwargs)
+    return task
+
+
+_BIRTHS = ControlledTask.__init__.__code__, make_task.__code__
+
+
+def be_born(task: ControlledTask, coro: Any, loop: ControlledLoop, name: str | None) -> str:
+    """Give a task its number and its hash; return its name: default names count per process, ours per loop."""
+    parent = asyncio.current_task(loop)
+    births = loop.births
+    task.number = number = len(births)
+    # Which order is a choice of the search: stock asyncio leaves the order of such a set open.
+    task.hash_value = number if loop.set_order is SET_ORDERS[0] else loop.set_order.hash_of(number)
+    births.append(_new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro))))
+    return f"Task-{number + 1}" if name is None else name
 
 
 def task_path(loop: Any, number: int) -> str:

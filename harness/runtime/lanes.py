@@ -62,9 +62,6 @@ def run_batch(loop: ControlledLoop) -> None:
     if relaxed and loop.settings.discipline == "turns":
         turns.run_batch(loop)
         return
-    if relaxed and loop.settings.discipline == "indices":
-        run_lanes(loop, ready)
-        return
     for _ in range(len(ready)):
         if not ready:  # a held turn left the queue
             return
@@ -106,25 +103,27 @@ def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
 def run_lanes(loop: ControlledLoop, ready: Any) -> None:
     """Run a batch in which each turn is that of any lane in the run of task turns at the head of the queue.
 
-    The run is looked at once and not for each choice, so that a choice among many lanes costs what one among few does.
+    Each handle is looked at once and not for each choice, so that one among many lanes costs what one among few does.
     """
-    run, last = 0, None  # invariant: the first ``run`` handles are turns, the last of them is ``last``
+    run = 0  # invariant: so many handles at the head of the queue are turns
     for _ in range(len(ready)):
-        if run and (len(ready) < run or ready[run - 1] is not last):  # somebody else changed the queue
-            run = 0
+        if len(ready) < (run or 1):  # somebody took from the queue
+            return
         while run < len(ready) and is_turn(ready[run]):
             run += 1
-        index = choose_lane(loop, ready, run) if run else 0
+        if run > 1 and loop.passed_oldest < MAX_PASSED_OVER:
+            index = choose_lane(loop, ready, run)
+        else:
+            index = loop.passed_oldest = 0
+            if run and loop.ran is not None:
+                loop.ran(Lane(loop, turn_task(ready[0])))
         if index:
             handle = ready[index]
             del ready[index]
-        elif ready:
-            handle = ready.popleft()
         else:
-            return
+            handle = ready.popleft()
         if run:
             run -= 1
-            last = ready[run - 1] if run else None
         if handle._cancelled:
             continue
         loop.turn += 1
@@ -134,25 +133,22 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
             handle._run()
 
 
-def is_turn(handle: asyncio.Handle) -> bool:
+def is_turn(handle: Any) -> bool:
     """Return whether ``handle`` is a task's turn that will run."""
-    return turn_task(handle) is not None and not handle._cancelled
+    return (type(handle._callback) in _steps or turn_task(handle) is not None) and not handle._cancelled
 
 
 def choose_lane(loop: ControlledLoop, ready: Any, run: int) -> int:
-    """Return which of the ``run`` lanes at the head of the queue is next: the oldest when it waited for too long."""
-    if run < 2 or loop.passed_oldest >= MAX_PASSED_OVER:
-        index = 0
-        if loop.ran is not None:
-            loop.ran(Lane(loop, turn_task(ready[0])))
-    elif loop.draw is not None:
-        index = loop.drawn("lane", run)
+    """Return which of the ``run`` lanes at the head of the queue is next."""
+    if loop.draw is not None:
+        index = loop.draw(run)
+        loop.answers.append(index)
+        loop.asked.append("lane")
     else:
         index = loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
     if index:
         loop.passed_oldest += 1
-        if loop.rung is not Rung.RELAXED:
-            loop.needs(Rung.RELAXED)
+        loop.rung = Rung.RELAXED
     else:
         loop.passed_oldest = 0
     return index

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.model.choice import ChoiceKind, ChoicePoint, Decision, Scheduler, option_label
+from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label
 from harness.model.errors import DeadlockError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Event, Turn
 from harness.model.rung import Rung
@@ -25,7 +25,7 @@ from harness.runtime import arrivals, external, jobs, lanes
 from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
 from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
-from harness.runtime.mould import Mould, OnDemand
+from harness.runtime.mould import Mould, OnDemand, empty
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
 from harness.runtime.waits import describe_waits
@@ -39,8 +39,7 @@ POLLING_TURNS = 4096
 # An execution keeps this many errors that nobody handled.
 MAX_UNHANDLED = 100
 
-# A named tuple without the call of a Python function that its class would make.
-_new_tuple = tuple.__new__
+_Handle = asyncio.Handle
 _new_handle = object.__new__
 
 # Eager tasks are new in Python 3.12.
@@ -98,8 +97,21 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     draw: Callable[[int], int] | None
     _debug: bool
 
-    _asyncgens = OnDemand(lambda _: weakref.WeakSet())
-    _transports = OnDemand(lambda _: weakref.WeakValueDictionary())
+    ordinals = empty(list[int])
+    siblings = empty(dict[Birth, int])
+    held_timers = empty(list[ControlledTimer])
+    early = empty(list[Op | ControlledTimer])
+    scratch = empty(dict[str, Any])  # what adapters keep for the length of an execution
+    passed_over = empty(dict[Any, int])  # how often each turn, in the discipline ``turns``
+    released = empty(list[asyncio.Handle])
+    interesting_tasks = empty(set[Any])
+    graveyard = empty(list[Any])  # what a crash left behind
+    memory = empty(dict[str, Any])  # what earlier executions of the session taught
+    pools = empty(dict[Any, Pool])  # one per executor that got a job
+    real_jobs = empty(list[asyncio.Future[Any]])
+
+    _asyncgens = empty(weakref.WeakSet[Any])
+    _transports = empty(weakref.WeakValueDictionary[Any, Any])
     _selector = OnDemand(lambda loop: external.LazySelector(loop._gate))
 
     def __init__(
@@ -124,45 +136,37 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self.ran = getattr(scheduler, "ran", None)
             self.heed = getattr(scheduler, "heed", None)
             self.draw = None if self.tracing else getattr(scheduler, "draw", None)
+            self.by_lanes = self.settings.rung is Rung.RELAXED and self.settings.discipline == "indices"
             self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
 
     def _make_fields(self, settings: LoopSettings) -> None:
         """Set every field, ours and asyncio's, as it is when a loop begins."""
         self.settings = settings
         self.scheduler = self.ran = self.heed = self.draw = None
+        self.by_lanes = False  # whether each turn is that of any lane
         self.tracing = settings.tracing
         self._outside = settings.allow_real_io
         self._observed = settings.tracing or settings.rung is Rung.RELAXED
         self.trace: list[Turn] = []
         self.set_order = SET_ORDERS[0]
         self.births: list[Birth] = []
-        # invariant: counted as far as somebody asked for a path; see identity.ordinal_of.
-        self.ordinals: list[int] = []
-        self.siblings: dict[Birth, int] = {}
         self.hashed_futures = 0
         self.turn = 0
         self.offset_s = 0.0
-        self.choices = 0
-        self.decisions: list[Decision] = []
+        # Each answer, and of what kind the choice was; and the names of subjects and options, where there are any.
+        self.answers: list[int] = []
+        self.asked: list[ChoiceKind] = []
+        self.labels: dict[int, tuple[str, str]] = {}
         self.rung = Rung.EXACT
         self.inversions: list[tuple[str, str]] = []
         self.parked: list[Op] = []  # invariant: sorted by age; only park() appends
-        self.held_timers: list[ControlledTimer] = []
-        self.early: list[Op | ControlledTimer] = []
         self.journal: list[Event] = []
-        self.scratch: dict[str, Any] = {}  # what adapters keep for the length of an execution
-        self.passed_over: dict[Any, int] = {}  # how often each turn, in the discipline ``turns``
         self.passed_oldest = 0  # how often the turn that waits longest, in the discipline ``indices``
-        self.released: list[asyncio.Handle] = []
-        self.interesting_tasks: set[Any] = set()
         self.countdowns: list[Countdown] = []  # of the runs to which something may happen
-        self.graveyard: list[Any] = []  # what a crash left behind
-        self.memory: dict[str, Any] = {}  # what earlier executions of the session taught
         self.busy = 0  # iterations since the loop was last quiet
         self.iteration = 0
         self.streak = 0  # ops delivered since the last timer
         self.passed_held = 0  # timers delivered while an op was held
-        self.pools: dict[Any, Pool] = {}  # one per executor that got a job
         # Iteration, op ("" for a timer) and time of each delivery, in order, when somebody asks for it.
         self.deliveries: list[tuple[int, str, float]] | None = None
         self._reads = 0
@@ -170,7 +174,6 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self._read_turn = 0
         self.used_real_io = False
         self.foreign: deque[tuple[str, int, asyncio.Handle]] = deque()  # what called, from which thread
-        self.real_jobs: list[asyncio.Future[Any]] = []
         self.followed_at: float | None = None  # real time up to which virtual time followed; None: it does not
         self.uncontrolled: UncontrolledError | None = None
         self.stalled = ""
@@ -188,27 +191,29 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     # -- choices ---------------------------------------------------------------------------------
 
+    @property
+    def choices(self) -> int:
+        """How many choices were made."""
+        return len(self.answers)
+
     def choose(self, kind: ChoiceKind, enabled: Any, *, subject: Any = None, interesting: bool = False) -> int:
         """Ask the scheduler; ``enabled`` has at least two options, default first."""
         if self.scheduler is None:
             return 0
+        label = option = ""
         if self.draw is not None:
-            return self.drawn(kind, len(enabled), subject)
-        point = ChoicePoint(kind, enabled, self.choices, self.now(), subject, interesting)
-        value = self.scheduler.choose(point)
-        if value:
-            label = option_label(point, value) if self.tracing else ""
-            self.decisions.append(Decision(self.choices, value, kind, str(subject or ""), label))
-        self.choices += 1
-        return value
-
-    def drawn(self, kind: ChoiceKind, options: int, subject: Any = None) -> int:
-        """Ask a scheduler that has ``draw``, which needs no choice point."""
-        value: int = self.draw(options)  # type: ignore[misc]
-        if value:
-            label = "" if subject is None else str(subject)
-            self.decisions.append(_new_tuple(Decision, (self.choices, value, kind, label, "")))
-        self.choices += 1
+            value = self.draw(len(enabled))
+        else:
+            point = ChoicePoint(kind, enabled, len(self.answers), self.now(), subject, interesting)
+            value = self.scheduler.choose(point)
+            if value and self.tracing:
+                option = option_label(point, value)
+        if value and subject is not None:
+            label = str(subject)
+        if label or option:
+            self.labels[len(self.answers)] = label, option
+        self.answers.append(value)
+        self.asked.append(kind)
         return value
 
     def record(self, lane: str, what: str, where: str = "") -> None:
@@ -360,8 +365,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Return a task that hashes by number, unless the program set a task factory of its own."""
         factory = self._task_factory  # type: ignore[attr-defined]
         if factory is make_task or factory is None:
-            self._check_closed()  # type: ignore[attr-defined]
-            task = ControlledTask(coro, loop=self, **kwargs)
+            if self._closed:
+                self._check_closed()  # type: ignore[attr-defined]
+            task = make_task(self, coro, **kwargs)
             if self._debug:
                 trace = getattr(task, "_source_traceback", None)
                 if trace:
@@ -379,7 +385,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
         # What asyncio.Handle does, whose constructor costs as much as the rest of this method.
-        handle: Any = _new_handle(asyncio.Handle)
+        handle: Any = _new_handle(_Handle)
         handle._callback, handle._args, handle._loop = callback, args, self
         handle._context = contextvars.copy_context() if context is None else context
         handle._cancelled, handle._repr, handle._source_traceback = False, None, None
@@ -398,6 +404,9 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         limit = self.settings.turn_limit
         if limit and self.turn > limit:
             raise TurnLimitError(f"no end after {limit} turns\n{describe_waits(self)}")
+        if self.by_lanes:
+            lanes.run_lanes(self, ready)
+            return
         if self._observed:
             lanes.run_batch(self)
             return

@@ -10,27 +10,39 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 # Made anew for each loop; everything else that a fresh loop holds is a value that nobody changes.
 _CONTAINERS = (dict, list, set, deque)
 _VALUES = (bool, float, int, str, tuple, FunctionType, type(None))
 
 
-class OnDemand:
-    """A field that is made when it is first asked for; what is assigned to it comes before."""
+class OnDemand(Generic[T]):
+    """A field that is made when it is first asked for; what is assigned to it comes before.
 
-    def __init__(self, make: Callable[[Any], Any]) -> None:
+    For what few executions use.
+    """
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        """make: returns the value for a loop."""
         self._make = make
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, loop: Any, owner: type | None = None) -> Any:
+    def __get__(self, loop: Any, owner: type) -> T:
         if loop is None:
-            return self
-        value = vars(loop)[self._name] = self._make(loop)
+            return self  # type: ignore[return-value]  # read from the class, by Mould
+        value: T = self._make(loop)
+        vars(loop)[self._name] = value
         return value
+
+
+def empty(make: Callable[[], T]) -> OnDemand[T]:
+    """Return a field that is empty at first."""
+    return OnDemand(lambda _: make())
 
 
 class Mould:

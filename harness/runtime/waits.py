@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
 
-# Where asyncio keeps the tasks of all loops; from 3.14 on, C code has a list of its own.
+# Where asyncio keeps the tasks of all loops, below the weak references; from 3.14 on, C code has a list of its own.
 _REGISTRIES: tuple[Any, ...] = ()
 if sys.version_info < (3, 14):
     _REGISTRIES = tuple(
-        getattr(asyncio.tasks, name)
+        getattr(registry, "data", registry)
         for name in ("_all_tasks", "_scheduled_tasks", "_eager_tasks")
-        if hasattr(asyncio.tasks, name)
+        if (registry := getattr(asyncio.tasks, name, None)) is not None
     )
 
 
 def live_tasks(loop: Any) -> list[Any]:
     """Return the tasks of ``loop`` that are not done, oldest first."""
-    if _REGISTRIES and not any(map(len, _REGISTRIES)):
+    if _REGISTRIES and not any(_REGISTRIES):
         return []  # asking asyncio takes a tenth of a short execution
     return sorted(asyncio.all_tasks(loop), key=lambda task: getattr(task, "number", 1 << 60))
 

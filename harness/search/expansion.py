@@ -17,11 +17,11 @@ from harness.model.choice import ChoiceKind, ChoicePoint
 from harness.model.outcome import Execution
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
-from harness.runtime.execution import collect
 from harness.runtime.faults import Moments, moments_shown
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
+from harness.runtime.leftovers import collect
 from harness.runtime.turns import Callback, only_counts, only_wakes
 from harness.search.certificate import Mode
 from harness.search.outcomes import outcome_of, quiet_ends, summary_of

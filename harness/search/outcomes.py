@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.model.outcome import Execution
-from harness.runtime.execution import collect
+from harness.runtime.leftovers import collect
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
-from harness.runtime.execution import collect
+from harness.runtime.leftovers import collect
 from harness.search.determinism import execute_twice, uncontrolled
 from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
