@@ -10,6 +10,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Coroutine
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def drive(loop: ControlledLoop, coro: Coroutine[Any, Any, Any]) -> Any:
     Source: Lib/asyncio/base_events.py, BaseEventLoop.run_until_complete and run_forever. Their checks and the calls
     between them cost as much as four turns.
     """
-    if loop._debug or loop.settings.allow_real_io or not asyncio.iscoroutine(coro) or asyncio._get_running_loop():
+    if loop._debug or loop.settings.allow_real_io or type(coro) is not CoroutineType or asyncio._get_running_loop():
         return loop.run_until_complete(coro)
     task = loop.create_task(coro)
     task._log_destroy_pending = False

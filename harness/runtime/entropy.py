@@ -14,13 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 _SEED = 20_240_229
-
-
 # Restoring a state costs half of what seeding does.
 _STATE = random.Random(_SEED).getstate()
-
-
-_generator: random.Random = random._inst  # type: ignore[attr-defined]  # what the module's functions draw from
+_generator: random.Random = random._inst  # what the module's functions draw from
 _STATE_IN_MEMORY = struct.pack("i624I", _STATE[1][-1], *_STATE[1][:-1])
 
 

@@ -107,7 +107,6 @@ def execute(
     settings = settings or _SETTINGS
     entropy.reseed()
     loop = session.new_loop(scheduler, settings)
-    abandoned: tuple[str, ...] = ()
     loop.known_threads = session.known_threads
     loop.memory = session.memory if session.learning else dict(session.memory)
     loop.unhandled = unhandled = list[str]()
@@ -117,9 +116,11 @@ def execute(
         ending = _run(loop, program)
         turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
-        trace, journal = tuple(loop.trace), tuple(loop.journal)
-        choices, rung = loop.choices, loop.rung
-        inversions = tuple(loop.inversions)
+        fields = vars(loop)  # what was never asked for is not made now
+        trace = tuple(loop.trace) if "trace" in fields else ()
+        journal = tuple(loop.journal) if "journal" in fields else ()
+        inversions = tuple(loop.inversions) if "inversions" in fields else ()
+        choices, rung = len(loop.answers), loop.rung
         abandoned = leftovers.clean_up(loop, session.noise)
     finally:
         watchdog.attend(None)
@@ -127,34 +128,27 @@ def execute(
     session.executions += 1
     if session.executions % COLLECT_EVERY == 0 or gc.get_count()[0] > COLLECT_OBJECTS:
         gc.collect()
-    return Execution(
-        ending=ending,
-        make_schedule=partial(_schedule_of, loop.answers, loop.asked, loop.labels, settings, setup, trace),
-        choices=choices,
-        turns=turns,
-        now_s=now_s,
-        rung=rung,
-        trace=trace,
-        journal=journal,
-        inversions=inversions,
-        abandoned=abandoned,
-        unhandled=tuple(unhandled),
-        used_real_io=loop.used_real_io,
-        notes={} if note is None else {"on_end": note},
-    )
+    schedule = partial(_schedule_of, loop.answers, loop.asked, fields.get("labels"), settings, setup, trace)
+    execution = Execution(ending, schedule, choices, turns, now_s, rung, trace, journal, inversions, abandoned)
+    if unhandled:
+        execution.unhandled = tuple(unhandled)
+    if note is not None:
+        execution.notes["on_end"] = note
+    execution.used_real_io = loop.used_real_io
+    return execution
 
 
 def _schedule_of(
     answers: list[int],
     kinds: list[ChoiceKind],
-    labels: dict[int, tuple[str, str]],
+    labels: dict[int, tuple[str, str]] | None,
     settings: LoopSettings,
     setup: Mapping[str, str] | None,
     trace: tuple[Turn, ...],
 ) -> Schedule:
     """Return the schedule of an execution that made these choices."""
     return Schedule(
-        decisions=decisions_of(answers, kinds, labels),
+        decisions=decisions_of(answers, kinds, labels or {}),
         rung=settings.rung,
         discipline=settings.discipline,
         setup=setup or {},

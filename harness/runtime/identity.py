@@ -56,6 +56,10 @@ SET_ORDERS = (
     SetOrder((0, 7, 6, 5, 1, 2, 3, 4), backwards=True),
 )
 
+# The hashes of the first so many tasks in each order, by the order's place in SET_ORDERS.
+FIRST = 64
+FIRST_HASHES = tuple(tuple(map(order.hash_of, range(FIRST))) for order in SET_ORDERS)
+
 # By the name of the code, because hashing code goes through all its constants.
 _resolvers: dict[str, dict[CodeType, Resolver]] = {}
 
@@ -112,8 +116,9 @@ class ControlledTask(asyncio.Task[Any]):
     path: str  # set by lane_path()
 
     def __init__(self, coro: Any, *, loop: ControlledLoop, name: str | None = None, **kwargs: Any) -> None:
-        name = be_born(self, coro, loop, name)
-        _init_task(self, coro, loop=loop, name=name, **kwargs)
+        number = be_born(self, coro, loop)
+        # Default names count per process; ours count per loop.
+        _init_task(self, coro, loop=loop, name=f"Task-{number + 1}" if name is None else name, **kwargs)
 
     def __hash__(self) -> int:
         return self.hash_value
@@ -178,23 +183,23 @@ _GATHER = asyncio.gather.__code__
 def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwargs: Any) -> ControlledTask:
     """Create a task; this is the factory that frameworks find on the loop and wrap."""
     task: ControlledTask = _new_task(ControlledTask)  # what the class does when it is called, in fewer calls
-    name = be_born(task, coro, loop, name)
-    _init_task(task, coro, loop=loop, name=name, **kwargs)
+    number = be_born(task, coro, loop)
+    _init_task(task, coro, loop=loop, name=f"Task-{number + 1}" if name is None else name, **kwargs)
     return task
 
 
 _BIRTHS = ControlledTask.__init__.__code__, make_task.__code__
 
 
-def be_born(task: ControlledTask, coro: Any, loop: ControlledLoop, name: str | None) -> str:
-    """Give a task its number and its hash; return its name: default names count per process, ours per loop."""
+def be_born(task: ControlledTask, coro: Any, loop: ControlledLoop) -> int:
+    """Give a task its number and its hash; return the number."""
     parent = asyncio.current_task(loop)
     births = loop.births
     task.number = number = len(births)
     # Which order is a choice of the search: stock asyncio leaves the order of such a set open.
-    task.hash_value = number if loop.set_order is SET_ORDERS[0] else loop.set_order.hash_of(number)
+    task.hash_value = loop.first_hashes[number] if number < FIRST else loop.set_order.hash_of(number)
     births.append(_new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coroutine_name(coro))))
-    return f"Task-{number + 1}" if name is None else name
+    return number
 
 
 def task_path(loop: Any, number: int) -> str:

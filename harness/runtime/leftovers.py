@@ -32,14 +32,15 @@ def clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
 
     What will not end is closed here, so that none of it runs later, in another execution.
     """
+    fields = vars(loop)
+    left, dead = live_tasks(loop), fields.get("graveyard")
+    if not (left or dead or loop.parked or fields.get("_asyncgens")):
+        return ()
     loop.scheduler = loop.ran = loop.draw = None
     loop.tracing = loop.by_lanes = False
-    fields = vars(loop)
-    dead = fields.get("graveyard")
-    left = [task for task in live_tasks(loop) if task not in dead] if dead else live_tasks(loop)
-    generators = list(loop._asyncgens) if "_asyncgens" in fields else []
-    if not left and not generators and not loop.parked and not dead:
-        return ()
+    if dead:
+        left = [task for task in left if task not in dead]
+    generators = list(loop._asyncgens)
     loop.forget_ranks()
     loop.countdowns.clear()
     loop.set_exception_handler(lambda _loop, context: noise.note(describe_unhandled(context)))
@@ -53,7 +54,7 @@ def clean_up(loop: ControlledLoop, noise: Noise) -> tuple[str, ...]:
     names = [path_of(loop, task) for task in left if not task.done()]
     names += [f"generator {generator.__name__}" for generator in generators if generator.ag_frame is not None]
     generators.clear()
-    with _unlogged() if loop.graveyard else contextlib.nullcontext():
+    with _unlogged() if dead else contextlib.nullcontext():
         _close_tasks(loop, noise)
     return tuple(names)
 
@@ -104,11 +105,11 @@ def close(loop: ControlledLoop) -> None:
     for name in _CYCLIC:
         if name in fields:
             fields[name].clear()
-    if "graveyard" in fields:
+    if fields.get("graveyard"):
         with _unlogged():
             loop.graveyard.clear()
             collect()
-    if not loop.is_running():
+    if loop._thread_id is None:
         loop.close()
 
 

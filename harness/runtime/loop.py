@@ -24,7 +24,16 @@ from harness.model.schedule import Discipline
 from harness.runtime import arrivals, external, jobs, lanes
 from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
-from harness.runtime.identity import SET_ORDERS, Birth, ControlledFuture, ControlledTask, make_task, path_of
+from harness.runtime.handles import Handle
+from harness.runtime.identity import (
+    FIRST_HASHES,
+    SET_ORDERS,
+    Birth,
+    ControlledFuture,
+    ControlledTask,
+    make_task,
+    path_of,
+)
 from harness.runtime.mould import Mould, OnDemand, empty
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
 from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
@@ -39,8 +48,8 @@ POLLING_TURNS = 4096
 # An execution keeps this many errors that nobody handled.
 MAX_UNHANDLED = 100
 
-_Handle = asyncio.Handle
-_new_handle = object.__new__
+
+_new = object.__new__
 
 # Eager tasks are new in Python 3.12.
 _EAGER_FACTORY = getattr(asyncio, "eager_task_factory", object())
@@ -96,7 +105,13 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # Answers by the number of options alone; None where somebody wants to know what an option is called.
     draw: Callable[[int], int] | None
     _debug: bool
+    _thread_id: int | None
 
+    trace = empty(list[Turn])
+    journal = empty(list[Event])
+    inversions = empty(list[tuple[str, str]])
+    labels = empty(dict[int, tuple[str, str]])  # names of subjects and options, by choice, where there are any
+    # invariant: siblings are counted as far as somebody asked for a path; see identity.ordinal_of
     ordinals = empty(list[int])
     siblings = empty(dict[Birth, int])
     held_timers = empty(list[ControlledTimer])
@@ -137,7 +152,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self.heed = getattr(scheduler, "heed", None)
             self.draw = None if self.tracing else getattr(scheduler, "draw", None)
             self.by_lanes = self.settings.rung is Rung.RELAXED and self.settings.discipline == "indices"
-            self.set_order = SET_ORDERS[self.choose("order", SET_ORDERS)]
+            if order := self.choose("order", SET_ORDERS):
+                self.set_order, self.first_hashes = SET_ORDERS[order], FIRST_HASHES[order]
 
     def _make_fields(self, settings: LoopSettings) -> None:
         """Set every field, ours and asyncio's, as it is when a loop begins."""
@@ -147,20 +163,16 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.tracing = settings.tracing
         self._outside = settings.allow_real_io
         self._observed = settings.tracing or settings.rung is Rung.RELAXED
-        self.trace: list[Turn] = []
-        self.set_order = SET_ORDERS[0]
+        self.set_order, self.first_hashes = SET_ORDERS[0], FIRST_HASHES[0]
         self.births: list[Birth] = []
         self.hashed_futures = 0
         self.turn = 0
         self.offset_s = 0.0
-        # Each answer, and of what kind the choice was; and the names of subjects and options, where there are any.
+        # Each answer, and of what kind the choice was.
         self.answers: list[int] = []
         self.asked: list[ChoiceKind] = []
-        self.labels: dict[int, tuple[str, str]] = {}
         self.rung = Rung.EXACT
-        self.inversions: list[tuple[str, str]] = []
         self.parked: list[Op] = []  # invariant: sorted by age; only park() appends
-        self.journal: list[Event] = []
         self.passed_oldest = 0  # how often the turn that waits longest, in the discipline ``indices``
         self.countdowns: list[Countdown] = []  # of the runs to which something may happen
         self.busy = 0  # iterations since the loop was last quiet
@@ -384,8 +396,8 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         """Queue ``callback`` for the next iteration, as stock asyncio does, in fewer calls."""
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
-        # What asyncio.Handle does, whose constructor costs as much as the rest of this method.
-        handle: Any = _new_handle(_Handle)
+        # What the constructor of asyncio.Handle does, which costs as much as the rest of this method.
+        handle: Any = _new(Handle)
         handle._callback, handle._args, handle._loop = callback, args, self
         handle._context = contextvars.copy_context() if context is None else context
         handle._cancelled, handle._repr, handle._source_traceback = False, None, None
@@ -460,7 +472,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         """Schedule from any thread; a foreign thread's callback arrives when the loop is quiet."""
-        owner = self._thread_id  # type: ignore[attr-defined]
+        owner = self._thread_id
         if owner is None or owner == threading.get_ident():
             handle = super().call_soon_threadsafe(callback, *args, context=context)
             if handle._source_traceback:  # type: ignore[attr-defined]
@@ -524,7 +536,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     def close(self) -> None:
         """Close the loop; one that never left the process has only its queues to clear."""
         used: Any = self._signal_handlers or self._default_executor  # type: ignore[attr-defined]
-        if used or "_selector" in vars(self) or self._debug or self.is_running():
+        if used or "_selector" in self.__dict__ or self._debug or self._thread_id is not None:
             super().close()
             return
         self._closed = self._executor_shutdown_called = True
