@@ -22,27 +22,28 @@ class Handle(asyncio.Handle):
         if self._args:
             super()._run()
             return
-        context = self._context
         try:
-            context.run(self._callback)
+            self._context.run(self._callback)
         except BaseException as error:
             # asyncio knows what to do about each kind of error, so it meets this one too.
-            self._context = _Raising(error)
-            try:
-                super()._run()
-            finally:
-                self._context = context
-                self = None  # type: ignore[assignment]  # an error must not keep its own frame alive
+            self._context = _Raising(error, self, self._context)
+            super()._run()
+        self = None  # type: ignore[assignment]  # an error must not keep its own frame alive
 
 
 class _Raising:
-    """Stands for a context in which every callback raises one error."""
+    """Stands for the context of a handle until its callback is called once more, which raises ``error`` again."""
 
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException, handle: Handle, context: Any) -> None:
         self._error = error
+        self._handle = handle
+        self._context = context
 
     def run(self, *_: Any) -> None:
+        self._handle._context = self._context  # in which asyncio calls the exception handler, from 3.12 on
+        error = self._error
+        del self._error, self._handle
         try:
-            raise self._error
+            raise error
         finally:
-            self = None  # type: ignore[assignment]
+            del error
