@@ -222,6 +222,8 @@ def _fixture_defs(item: Any, left_out: tuple[str, ...]) -> dict[str, Any]:
         module = str(getattr(function, "__module__", ""))
         if module.startswith(("_pytest.", "pytest_asyncio")) or name == "request":
             continue
+        if name == "flow" and module == "harness.plugin":
+            raise ExportError("a generated workflow has no source to export")
         if defs[-1].params:
             raise ExportError(f"the fixture {name!r} has parameters, which has no plain form")
         if "site-packages" in inspect.getfile(function) or module.startswith("harness."):

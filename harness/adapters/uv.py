@@ -106,6 +106,16 @@ class Environments:
             below = f"<{found[-1]}"
         return found[::-1]
 
+    def latest(self, specifier: str) -> str:
+        """Return the last release in a range, such as ``>=1.2,<1.24``; raises UsageError when there is none."""
+        text = f"{self._package}{specifier}"
+        command = ["pip", "compile", "--no-deps", "--no-header", "--no-annotate", "--python", sys.executable, "-"]
+        done = self._run(command, given=text)
+        match = re.search(r"==\s*(\S+)", done.stdout)
+        if done.returncode or match is None:
+            raise UsageError(self._why(f"no release of {text}", done.stderr))
+        return match.group(1)
+
     def get(self, version: str, *, tell: Callable[[str], None] = lambda _: None) -> Environment:
         """Return the environment of ``version``, made now if there is none.
 

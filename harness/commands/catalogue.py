@@ -16,9 +16,10 @@ from packaging.version import Version
 
 from harness.adapters.loading import FOLDER, scenario_files, scenarios_in
 from harness.adapters.uv import Environments, default_cache
-from harness.commands.explanations import PAGE, explained, page
+from harness.commands.explanations import PAGE, explained, page, rows_in
 from harness.commands.versions import Row, run_in
 from harness.model.errors import UsageError
+from harness.model.registry import unknown
 from harness.model.scenario import Scenario
 
 RECORD = Path("docs") / "catalogue.md"
@@ -54,6 +55,7 @@ class Entry:
 @click.option("--record", is_flag=True, help="Search what is not recorded yet, or states another range, and write it.")
 @click.option("--again", is_flag=True, help="With --record: search everything again.")
 @click.option("--explain", "explain", is_flag=True, help="Explain and export each, and write --page.")
+@click.option("--only", metavar="NAME", multiple=True, help="With --explain: these scenarios; repeatable.")
 @click.option("--page", "page_file", type=click.Path(path_type=Path), default=PAGE, help="Where explanations go.")
 @click.option("--cache", type=click.Path(path_type=Path, file_okay=False), help="Where environments are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -63,6 +65,7 @@ def catalogue(
     record: bool,
     again: bool,
     explain: bool,
+    only: tuple[str, ...],
     page_file: Path,
     cache: Path | None,
     as_json: bool,
@@ -76,7 +79,7 @@ def catalogue(
         raise UsageError(f"no such folder: {folder}")
     known = recorded(file)
     if explain:
-        _explain(folder, known, cache or default_cache(), page_file)
+        _explain(folder, known, cache or default_cache(), page_file, only=only)
         return
     entries: list[Entry] = []
     releases: dict[str, list[str]] = {}
@@ -103,18 +106,24 @@ def catalogue(
         click.echo(plain(entries))
 
 
-def _explain(folder: Path, known: Mapping[str, Entry], cache: Path, page_file: Path) -> None:
-    """Write the page of explanations."""
-    rows = []
-    for path in scenario_files(folder):
-        for scenario in scenarios_in(path):
-            if scenario.affected:
-                entry = known.get(scenario.name, Entry(scenario.name, scenario.package, scenario.affected, ""))
-                found = explained(scenario, path, cache=cache, found_on=entry.found, clean=entry.clean, tell=_tell)
-                rows.append(found)
-    page_file.parent.mkdir(parents=True, exist_ok=True)
-    page_file.write_text(page(rows), encoding="utf-8")
-    shown = sum("; fails on the stock loop" in row.export for row in rows)
+def _explain(folder: Path, known: Mapping[str, Entry], cache: Path, page_file: Path, *, only: tuple[str, ...]) -> None:
+    """Write the page of explanations, after each row, so that an interrupt loses one. only: other rows stay."""
+    before = rows_in(page_file)
+    listed = [(path, item) for path in scenario_files(folder) for item in scenarios_in(path) if item.affected]
+    for name in only:
+        if name not in [item.name for _, item in listed]:
+            raise unknown("scenario", name=name, known=[item.name for _, item in listed])
+    rows = {item.name: before[item.name] for _, item in listed if item.name in before}
+    for path, scenario in listed:
+        if only and scenario.name not in only:
+            continue
+        entry = known.get(scenario.name, Entry(scenario.name, scenario.package, scenario.affected, ""))
+        rows[scenario.name] = explained(
+            scenario, path, cache=cache, found_on=entry.found, clean=entry.clean, tell=_tell
+        )
+        page_file.parent.mkdir(parents=True, exist_ok=True)
+        page_file.write_text(page([rows[item.name] for _, item in listed if item.name in rows]), encoding="utf-8")
+    shown = sum("; fails on the stock loop" in row.export for row in rows.values())
     click.echo(f"{page_file}: {len(rows)} known bugs, {shown} of them shown by an export on the stock loop")
 
 

@@ -101,8 +101,7 @@ def _affected(
             return installed["version"], [sys.executable, "-m", "harness"]
     affected = SpecifierSet(scenario.affected)
     inside = [text for text in _releases(found_on) if text in affected]
-    inside = inside or list(affected.filter(environments.releases()))
-    release = max(inside, key=Version)
+    release = max(inside, key=Version) if inside else environments.latest(scenario.affected)
     return release, command_in(environments.get(release, tell=tell))
 
 
@@ -147,6 +146,15 @@ def _export(command: Sequence[str], reference: str, token: str, fixed: Environme
         return said
     again = probe(shown["source"], python=fixed.python)
     return f"{said}, {'passes' if again.passes else 'does not pass'} on {fixed.version}"
+
+
+def rows_in(file: Path) -> dict[str, Row]:
+    """Return the rows of a page by scenario; nothing when there is no such file."""
+    if not file.is_file():
+        return {}
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    cells = [[cell.replace("\\|", "|") for cell in re.split(r"(?<!\\) \| ", line[2:-2])] for line in lines[2:]]
+    return {row[0]: Row(*row) for row in cells if len(row) == len(_HEADER)}
 
 
 def page(rows: Sequence[Row]) -> str:

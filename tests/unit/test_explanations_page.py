@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from harness.commands.explanations import Row, page
+from harness.commands.explanations import Row, page, rows_in
 
 BUG = '''"""A made-up bug."""
 
@@ -32,12 +32,19 @@ async def bug(durable):
 '''
 
 
-def test_a_page_is_one_table():
-    """What would end a cell is escaped."""
+def written(text, folder):
+    """Write a page and return its file."""
+    (folder / "page.md").write_text(text)
+    return folder / "page.md"
+
+
+def test_a_page_is_one_table(tmp_path):
+    """What would end a cell is escaped, and read again as it was."""
     row = Row("bug", "1.23.0, memory", "exact", "1", "0: `default order`", "`a|b` before `c`", "30 lines")
     text = page([row])
     assert text.startswith("# Explanations\n")
     assert text.endswith("| bug | 1.23.0, memory | exact | 1 | 0: `default order` | `a\\|b` before `c` | 30 lines |\n")
+    assert rows_in(written(text, tmp_path)) == {"bug": row}
     assert len({line.count("|") for line in text.replace("\\|", "").splitlines() if line.startswith("|")}) == 1
 
 
