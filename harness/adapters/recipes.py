@@ -5,7 +5,9 @@ Owns the names that say which target it is; must not know who makes it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from harness.adapters.loading import load_scenarios
 from harness.adapters.targets import scenario_target
@@ -31,6 +33,13 @@ class ScenarioRecipe:
         """Return the scenario."""
         (found,) = (item for item in load_scenarios(self.reference) if item.name == self.name)
         return found
+
+    def anywhere(self) -> ScenarioRecipe:
+        """Return the same recipe with its file as an absolute path: other processes may stand in other folders."""
+        if ":" in self.reference.partition("::")[0]:
+            return self
+        file = Path(inspect.getsourcefile(self.scenario().program) or "").resolve()
+        return replace(self, reference=f"{file}::{self.name}")
 
     def target(self) -> Target:
         """Return the target; raises UsageError for a name that does not exist."""

@@ -22,6 +22,12 @@ def default_jobs() -> int:
 @contextmanager
 def open_pool(jobs: int, *, cluster: str | None = None) -> Iterator[Pool | None]:
     """Yield a pool, or None where this process does everything by itself; nothing of it is left at the end."""
+    if cluster is not None:
+        from harness.adapters.dask.cluster import Cluster
+
+        with Cluster(cluster) as distant:
+            yield distant
+        return
     if jobs == 1 or os.name != "posix":
         yield None
         return

@@ -103,7 +103,7 @@ class Done(NamedTuple):
 
 def _prove_one(recipe: ScenarioRecipe, pool: Pool | None, **limits: Any) -> Done:
     target = recipe.target()
-    shared = None if pool is None else Shared(pool, recipe)
+    shared = None if pool is None else Shared(pool, recipe.anywhere())
     with _progress(target) as tick:
         proof = run_proof(target, progress=tick, shared=shared, **limits)
     title = f"{recipe.name} on {recipe.storage}{f' with {recipe.fix}' if recipe.fix else ''}"

@@ -51,7 +51,7 @@ class Searching:
         parts = [self.parts(target) for target in targets]  # all of them: a wrong name is told before anything runs
         answers = None if pool is None else Answers(pool)
         others = [
-            None if answers is None else Elsewhere(answers, answers.submit(recipe, units))
+            None if answers is None else Elsewhere(answers, answers.submit(recipe.anywhere(), units))
             for recipe, units in zip(recipes, parts, strict=True)
         ]
         for recipe, target, units, elsewhere in zip(recipes, targets, parts, others, strict=True):

@@ -18,9 +18,7 @@ from harness.search.expansion import Expander, Prefix, Visit, Way, expanding
 from harness.search.pool import Bench, Pool, Recipe
 from harness.search.states import Pending
 
-# A unit takes about so long: messages cost little beside it, and few states are met twice meanwhile.
-UNIT_S = 0.05
-MAX_PREFIXES = 64
+MAX_PREFIXES = 256
 # This process works alone for as long: a worker takes longer to open a target.
 ALONE_S = 0.3
 _DIGEST = 16
@@ -82,7 +80,7 @@ class Ahead:
         self._taken: set[Pending] = set()  # may be among what is to do, and is not to be sent any more
         self._states: list[bytes] = []  # in the order in which they were met
         self._told: deque[int] = deque(maxlen=2 * pool.jobs + 2)  # how many there were at the last units
-        self._mean_s = UNIT_S
+        self._mean_s = pool.unit_s
         self._began: float | None = None
 
     def offer(self, entry: Entry) -> None:
@@ -127,7 +125,7 @@ class Ahead:
     def _fill(self, moments: Mapping[str, int]) -> None:
         while self._todo and self._pool.room > 0:
             fair = -(-len(self._todo) // (2 * self._pool.jobs))
-            size = max(1, min(MAX_PREFIXES, int(UNIT_S / self._mean_s), fair))
+            size = max(1, min(MAX_PREFIXES, int(self._pool.unit_s / self._mean_s), fair))
             items: list[Pending] = []
             while self._todo and len(items) < size:
                 item = heapq.heappop(self._todo)[2]

@@ -35,10 +35,12 @@ class Unit(Protocol):
 class Pool(Protocol):
     """Runs units of several searches, one after another, in other processes.
 
-    kin: whether its processes read states as this one does, because they descend from it.
+    kin: whether its processes read states as this one does, because they descend from it. unit_s: about how many
+    seconds a unit should take, so that its way there and back costs little beside it.
     """
 
     kin: bool
+    unit_s: float
 
     @property
     def jobs(self) -> int:

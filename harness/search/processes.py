@@ -69,12 +69,15 @@ class Processes:
     limit_s: real seconds without a sign of life after which a worker is given up. forked: None where it may be decided.
     """
 
+    unit_s = 0.05
+
     def __init__(self, jobs: int, *, limit_s: float = LIMIT_S, forked: bool | None = None) -> None:
         if os.name != "posix":
             raise UsageError("several jobs need a POSIX system: use --jobs 1")
         self.kin = may_fork() if forked is None else forked
         self.jobs = jobs
         self._limit_s = limit_s
+        self._stopped = False
         self._count = 0
         self._waiting: deque[Task] = deque()
         self._wanted: set[int] = set()
@@ -120,6 +123,8 @@ class Processes:
         if not self._wanted and not self._done:
             raise WorkerError("no unit is under way")
         while not self._done:
+            if self._stopped:
+                raise WorkerError("the pool was stopped")
             watchdog.raise_if_interrupted()
             for key, _ in self._selector.select(_WAIT_S):
                 self._hear(key.data)
@@ -136,6 +141,12 @@ class Processes:
             lost = [task.number for task in worker.tasks if task.number in dropped]
             if lost:
                 self._tell(worker, lost)
+
+    def stop(self) -> None:
+        """End every worker from another thread; who waits for a unit gets a WorkerError, and is to close the pool."""
+        self._stopped = True
+        for worker in self._workers:
+            os.kill(worker.pid, signal.SIGKILL)
 
     def close(self) -> None:
         """End every worker, at once."""
