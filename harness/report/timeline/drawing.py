@@ -97,7 +97,7 @@ def _places(timeline: Timeline, columns: Sequence[Column]) -> tuple[list[float],
 def _lines(timeline: Timeline, column: Column) -> tuple[str, ...]:
     """Return what a box says: nothing for a turn that only goes from one await to the next."""
     row = timeline.rows[column.head]
-    plain = row.kind == "callback" or row.text in ("waits", "returns")
+    plain = row.kind == "callback" or row.text == "returns" or row.text.startswith("waits")  # its bar says for what
     said = [timeline.rows[index].text for index in in_order(timeline, column) if index != column.head or not plain]
     if len(said) > MAX_LINES:
         said = [*said[: MAX_LINES - 2], f"and {len(said) - MAX_LINES + 1} more", said[-1]]
