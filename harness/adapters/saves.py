@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from harness.runtime.attempt import attempt
-from harness.runtime.identity import see_through
+from harness.runtime.identity import keep_hashes, see_through
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.shapes import SHAPES, Effect
 
@@ -117,3 +117,4 @@ def _name(coro: Any) -> str | None:
 
 
 see_through(Saves.carry_out.__code__, _name)
+keep_hashes(Saves.carry_out)

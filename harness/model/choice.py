@@ -9,7 +9,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
-ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order", "program"]
+ChoiceKind = Literal["arrival", "hold", "lane", "shape", "fault", "order", "members", "program"]
 
 # Who an option is, unique in an execution: what it is ("lane", "op", "no more") and its number.
 Key = tuple[str, int]
@@ -27,7 +27,7 @@ class ChoicePoint(NamedTuple):
 
     kind: what is decided. ``arrival``: which op is delivered next; ``hold``: the rank of an op that was
     just parked; ``lane``: which task runs its next turn; ``shape``: how a storage waits; ``fault``:
-    whether a failure is injected; ``order``: how sets of tasks iterate;
+    whether a failure is injected; ``order``: how sets of tasks iterate; ``members``: how one set does, when it does;
     ``program``: what a generated program looks like.
     enabled: the options, default first; each has a stable ``str()`` that names it.
     index: how many choices this execution made before.

@@ -72,6 +72,8 @@ def schedule_text(decisions: tuple[Any, ...]) -> str:
             clauses.append(f"{subject} {option}")
         elif decision.kind == "order":
             clauses.append(f"sets of tasks in order {option}")
+        elif decision.kind == "members":
+            clauses.append(f"{option} in that order")
         else:
             clauses.append(f"{option or decision.label} first (choice {decision.index})")
     return "; ".join(clauses) or "default order"

@@ -43,6 +43,7 @@ class Walk:
         self._numbers: dict[int, int] = {}
         self._queue: list[Any] = []  # keeps what was met alive, so that no address is used twice
         self._texts = Texts()
+        self.private: list[Any] = []  # sets whose order nobody can tell
         self.members: set[int] = set()  # numbers of the tasks that are in sets, or keys of dicts
 
     def put(self, *values: Any) -> None:

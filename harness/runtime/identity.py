@@ -10,8 +10,10 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.runtime.uses import drops_result, only_asks, only_waits
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -150,20 +152,18 @@ ControlledFuture.__name__ = "Future"
 def watch_hashes(note: Callable[[int], None]) -> Iterator[None]:
     """Call ``note`` with the number of each task whose hash is used, and with -1 for each future.
 
-    Left out are asyncio's own register of tasks, and ``gather``, whose dict iterates by insertion: a program that
+    Left out are hashes that put nothing into a set which the program could iterate (``_is_private``): a program that
     uses no other hash behaves alike under all orders of sets.
     """
     original, original_future = ControlledTask.__hash__, ControlledFuture.__hash__
 
     def noted(self: ControlledTask) -> int:
-        frame: Any = sys._getframe(1)
-        registers = frame.f_code is _REGISTER and frame.f_back.f_code in _BIRTHS
-        if not registers and frame.f_code is not _GATHER:
+        if not _is_private(sys._getframe(1)):
             note(self.number)
         return original(self)
 
     def noted_future(self: ControlledFuture) -> int:
-        if sys._getframe(1).f_code is not _GATHER:
+        if not _is_private(sys._getframe(1)):
             note(-1)
         return original_future(self)
 
@@ -176,8 +176,34 @@ def watch_hashes(note: Callable[[int], None]) -> Iterator[None]:
         ControlledFuture.__hash__ = original_future  # type: ignore[method-assign]
 
 
+def keep_hashes(*functions: Any) -> None:
+    """State that the hashes which ``functions`` take stay in containers that only they and their like reach."""
+    _private.update(function.__code__ for function in functions if isinstance(function, FunctionType))
+
+
+def _is_private(frame: Any) -> bool:
+    """Return whether a hash that ``frame`` asks for reaches no set that the program could iterate.
+
+    So it is with asyncio's own register of tasks; with ``gather``, whose dict iterates by insertion; with a membership
+    test; and with ``asyncio.wait`` as a statement of its own: it does the same to each of its futures, in any
+    order, and the sets that it returns are dropped.
+    """
+    code = frame.f_code
+    if code in _private or only_asks(frame):
+        return True
+    if code is _REGISTER:
+        return frame.f_back.f_code in _BIRTHS
+    if code is _INNER_WAIT:
+        frame = frame.f_back
+    if frame.f_code is WAIT:
+        return drops_result(frame.f_back)
+    return only_waits(frame)
+
+
 _REGISTER = weakref.WeakSet.add.__code__
-_GATHER = asyncio.gather.__code__
+WAIT = asyncio.wait.__code__
+_INNER_WAIT: CodeType = asyncio.tasks._wait.__code__  # type: ignore[attr-defined]
+_private = {asyncio.gather.__code__}
 
 
 def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwargs: Any) -> ControlledTask:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.runtime import objects
 from harness.runtime.faults import Countdown, Fate, Moments
-from harness.runtime.identity import path_of
+from harness.runtime.identity import SET_ORDERS, WAIT, path_of
+from harness.runtime.task_sets import TaskDict, TaskSet
+from harness.runtime.uses import drops_result
 
 if TYPE_CHECKING:
     from harness.runtime.fingerprint import Walk
@@ -74,6 +76,10 @@ def _suspended(walk: Walk, coro: Any) -> None:
         # Not the top of the stack, which is what it awaits: the exception that it handles. It is nothing before the
         # first exception that anything called by it handled, and None afterwards (genobject.c, gen_traverse).
         held.pop()
+    waited = getattr(coro, "cr_await", None)
+    if getattr(waited, "cr_code", None) is WAIT and drops_result(frame):
+        # The set inside ``asyncio.wait`` is a copy that only it iterates, with the same effect in every order.
+        walk.private.extend(item for item in gc.get_referents(waited) if type(item) is set)
     walk.refs(item for item in held if type(item) not in (types.FrameType, types.CodeType))
 
 
@@ -109,10 +115,25 @@ def _set(walk: Walk, value: Any) -> None:
             return f"1 {path_of(walk.loop, item)}"
         return f"0 {item!r}" if type(item) in INLINE or type(item) is tuple else "2"
 
-    for item in value:
-        if isinstance(item, asyncio.Future):
-            walk.members.add(getattr(item, "number", -1) if isinstance(item, asyncio.Task) else -1)
+    if not any(value is item for item in walk.private):
+        for item in value:
+            if isinstance(item, asyncio.Future):
+                walk.members.add(getattr(item, "number", -1) if isinstance(item, asyncio.Task) else -1)
     walk.refs(sorted(value, key=key))
+
+
+def _task_set(walk: Walk, value: TaskSet) -> None:
+    """Append the members without an order, and which orders agree with what was seen of it."""
+    walk.put("tasks", len(value), [str(order) for order in value.orders] if len(value.orders) < len(SET_ORDERS) else "")
+    walk.refs(
+        sorted(value.members, key=lambda item: path_of(walk.loop, item) if isinstance(item, asyncio.Task) else "~")
+    )
+
+
+def _task_dict(walk: Walk, value: TaskDict) -> None:
+    walk.put("by task", len(value))
+    for key, item in value.items_by_age.items():
+        walk.refs((key, item))
 
 
 def _exception(walk: Walk, error: Any) -> None:
@@ -178,6 +199,8 @@ HANDLERS: dict[type, Handler] = {
     Fate: _fate,
     Countdown: _countdown,
     Moments: objects.put_constant,
+    TaskSet: _task_set,
+    TaskDict: _task_dict,
 }
 # Built in C, and nothing but what it refers to: iterators, asyncio's wrappers, functools.partial and the like.
 _PLAIN_C = {"coroutine_wrapper", "FutureIter", "_asyncio.FutureIter", _STEP, "async_generator_asend", "partial"}

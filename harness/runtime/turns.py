@@ -132,3 +132,23 @@ def only_counts(handle: asyncio.Handle, *, last: bool = False) -> bool:
     if child.cancelled() or child._exception is not None:
         return False
     return last or bool(variables["nfinished"] + 1 < variables["nfuts"])
+
+
+def only_releases(handle: asyncio.Handle) -> bool:
+    """Return whether a callback is that of a future in ``asyncio.wait`` without a timeout.
+
+    It counts, and wakes the one task that waits (asyncio.tasks._wait). Nobody else holds what it writes, a
+    cancellation reaches that task the same way before it and after it, and the turn that it makes ready can wait as
+    long as it could.
+    """
+    callback: Any = handle._callback  # type: ignore[attr-defined]
+    code = getattr(callback, "__code__", None)
+    if code is None or code.co_name != "_on_completion" or code not in _WAIT.co_consts:
+        return False
+    cells = zip(code.co_freevars, callback.__closure__, strict=True)
+    variables = {name: cell.cell_contents for name, cell in cells}
+    waiter = variables["waiter"]
+    return variables["timeout_handle"] is None and (waiter.done() or len(waiter._callbacks or ()) == 1)
+
+
+_WAIT = asyncio.tasks._wait.__code__  # type: ignore[attr-defined]

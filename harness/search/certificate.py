@@ -16,6 +16,7 @@ Mode = Literal["certain", "fingerprint"]
 STANDING = (
     "what asyncio leaves open is what the loop decides: arrivals, timers, jobs, set order; on relaxed, the next turn",
     "sets of tasks iterate in one of the orders that the loop tries, not in every one",
+    "source files are those that the program was imported from: they say where the order of a set of tasks matters",
     "no signal, thread or real I/O reaches the program",
 )
 READ = (

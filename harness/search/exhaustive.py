@@ -82,6 +82,12 @@ class Exploration:
         """The options that were not tried."""
         return [item for *_, item in self._frontier] + self._orders
 
+    def expect_orders(self) -> None:
+        """Take the set orders that nothing has told apart so far as the same, for an estimate of what is left."""
+        for item in self._orders:
+            if item.node is not None and not self._orders_tried.differs(item.value):
+                item.node.children[item.value] = Leaf(same=True)
+
     def run(
         self,
         runner: Runner,

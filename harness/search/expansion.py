@@ -22,7 +22,7 @@ from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
 from harness.runtime.leftovers import collect
-from harness.runtime.turns import Callback, only_counts, only_wakes
+from harness.runtime.turns import Callback, only_counts, only_releases, only_wakes
 from harness.search.certificate import Mode
 from harness.search.outcomes import outcome_of, quiet_ends, summary_of
 from harness.search.states import Plan, Step
@@ -154,7 +154,8 @@ class Expander:
         if waking is not None:
             return waking
         last = point.enabled[-1]
-        return len(point.enabled) - 1 if isinstance(last, Callback) and only_counts(last.handle) else None
+        commutes = isinstance(last, Callback) and (only_counts(last.handle) or only_releases(last.handle))
+        return len(point.enabled) - 1 if commutes else None
 
     def begin(self, loop: Any) -> None:
         """Note which loop runs now."""

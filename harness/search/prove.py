@@ -223,6 +223,7 @@ def _told(end: tuple[str, Any, list[tuple[str, int]]]) -> str:
 
 def _estimate(runner: Runner, exploration: Exploration, source: random.Random, *, allowance_s: float) -> Any:
     until_s = real_time() + allowance_s
+    exploration.expect_orders()
 
     def probe(plan: Plan) -> float:
         scheduler = Onward(plan, source=source)

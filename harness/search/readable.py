@@ -191,6 +191,8 @@ def in_readable_form(decisions: Any, names: list[tuple[str, str]]) -> str:
             clauses.append(f"{subject} waits {option}")
         elif kind == "order":
             clauses.append(f"sets of tasks in order {option}")
+        elif kind == "members":
+            clauses.append(f"{option} in that order")
         else:
             clauses.append(f"{subject} {option}")
     return "; ".join(clauses) or DEFAULT

@@ -27,15 +27,21 @@ class SetOrders:
             self._groups.setdefault(number, set()).add(group)
 
     def is_new(self, number: int) -> bool:
-        """Return whether some group iterates in a new way under order ``number``; it then counts as explored.
+        """Return whether some group iterates in a new way under order ``number``; it then counts as explored."""
+        if not self.differs(number):
+            return False
+        self._explored.add(number)
+        return True
+
+    def differs(self, number: int) -> bool:
+        """Return whether some group that was met iterates in a new way under order ``number``.
 
         An order that agrees with an explored one on all groups of that one leads to the same executions.
         """
-        for other in sorted(self._explored):
-            if all(self._agree(group, other, number) for group in self._groups.get(other, ())):
-                return False
-        self._explored.add(number)
-        return True
+        return not any(
+            all(self._agree(group, other, number) for group in self._groups.get(other, ()))
+            for other in sorted(self._explored)
+        )
 
     def _agree(self, group: frozenset[int], one: int, other: int) -> bool:
         if -1 in group:

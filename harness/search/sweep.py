@@ -15,7 +15,8 @@ from harness.search.portfolio import Failure, Trial, first_failure
 from harness.search.recording import Planned, Seen
 
 # Which kind of single deviation is tried first; a hold of a storage operation before anything else.
-_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3, "program": 2}
+_ORDER: dict[ChoiceKind, int] = {"fault": 1, "hold": 1, "arrival": 1, "lane": 1, "shape": 0, "order": 3}
+_ORDER |= {"members": 3, "program": 2}
 # What a second deviation costs where both are about how one storage operation ends: a fault that falls into it, with
 # its await shape or with a hold of what it waits for.
 _TOGETHER = 1

@@ -17,6 +17,7 @@ from harness.model.schedule import Discipline
 from harness.runtime import watchdog
 from harness.runtime.execution import DEFAULT_TURN_LIMIT, Session, execute, open_session
 from harness.runtime.loop import LoopSettings
+from harness.runtime.task_sets import groups_keep_task_sets
 
 Oracle = Callable[[Sequence[Event]], Violation | None]
 Patch = Callable[[Session], contextlib.AbstractContextManager[Any]]
@@ -50,6 +51,7 @@ class Target:
         """Apply the patches and yield what runs executions; everything is undone at the end."""
         with contextlib.ExitStack() as stack:
             session = Session()
+            stack.enter_context(groups_keep_task_sets())
             for patch in self.patches:
                 stack.enter_context(patch(session))
             yield Runner(self, stack.enter_context(open_session(session)))

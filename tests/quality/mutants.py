@@ -11,7 +11,7 @@ from harness.adapters.agent_framework.fixes import shielded_save
 WAIT = """    cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(asyncio.wait({task}))
+            await asyncio.shield(asyncio.gather(task, return_exceptions=True))
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
@@ -22,10 +22,10 @@ DRAIN = """            for task in _saves(self):
 """
 # Without a drain, the sweep is over when only saves are left.
 OVER = ("if not pending and not saves:", "if not pending:")
-SPARED = "and not _belongs_to(self, task, saves)"
+SPARED = "and task not in spared"
 # Name to pairs of what is replaced and by what.
 MUTANTS = {
-    "no_shield": [("await asyncio.shield(asyncio.wait({task}))", "await task")],
+    "no_shield": [("await asyncio.shield(asyncio.gather(task, return_exceptions=True))", "await task")],
     "no_drain": [(WAIT, "    await asyncio.wait({task})\n"), (DRAIN, ""), OVER],
     "swapped_lines": [
         (
@@ -34,7 +34,7 @@ MUTANTS = {
         )
     ],
     "nothing_spared": [(f" {SPARED}", "")],
-    "only_saves_swept": [(SPARED, "and _belongs_to(self, task, saves)")],
+    "only_saves_swept": [(SPARED, "and task in spared")],
     "children_swept": [("task = ctx._workflow_task_parents.get(task)", "return False")],
     "forgets_saves_in_flight": [("saves[:] = [task for task in saves if not task.done()]", "saves.clear()")],
     "callback_not_shielded": [("else _shielded(self, save)", "else save")],

@@ -15,7 +15,7 @@ from harness.search.exhaustive import Exploration
 from harness.search.outcomes import outcome_of
 from harness.search.target import Target
 
-VERBS = ("point", "yield", "note", "sleep", "lock", "cancel", "timeout", "event", "set", "queue")
+VERBS = ("point", "yield", "note", "sleep", "lock", "cancel", "timeout", "event", "set", "queue", "wait")
 
 
 def generate(seed):
@@ -58,6 +58,9 @@ def generate(seed):
                     elif verb == "queue":
                         queue.put_nowait(name)
                         seen.append(f"{name} got {await queue.get()}")
+                    elif verb == "wait":
+                        await asyncio.wait([asyncio.ensure_future(asyncio.sleep(0)) for _ in range(1 + place)])
+                        seen.append(f"{name} waited")
                     else:
                         seen.append(name)
             except asyncio.CancelledError:

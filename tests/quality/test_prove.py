@@ -75,17 +75,17 @@ def test_tasks_that_take_one_lock_are_proved_in_few_executions(tasks, most):
 
 
 @pytest.mark.slow
-def test_issue_9615_on_memory_is_proved_in_ten_executions():
-    """As its save is: rung latency, no shapes, one execution in each set order; the other mode counts the same."""
-    proof = prove(target_of("issue_9615", "memory", shapes=False))
-    assert (proof.verdict, proof.executions, proof.schedules) == ("proved", 10, 10)
-    assert prove(target_of("issue_9615", "memory", shapes=False), mode="certain").executions == 10
+def test_issue_9615_on_memory_is_proved_in_one_execution():
+    """As its save is: rung latency, no shapes. No set of tasks is looked at whose order matters."""
+    for mode in ("fingerprint", "certain"):
+        proof = prove(target_of("issue_9615", "memory", shapes=False), mode=mode)
+        assert (proof.verdict, proof.executions, proof.schedules) == ("proved", 1, 1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("times", "most"), [(1, 420), (3, 1260)])
+@pytest.mark.parametrize(("times", "most"), [(1, 40), (3, 120)])
 def test_save_on_failure_with_a_save_that_yields(times, most):
-    """Relaxed, in each of ten set orders: 42 and 126 executions per order."""
+    """Relaxed."""
     scenario = replace(find_scenario("issue_9615", folder=SCENARIOS), storages={"yields": lambda _: Yields(times)})
     target = scenario_target(scenario, "yields", fix="save-on-failure", shapes=False, rung=Rung.RELAXED)
     proof = prove(target)
@@ -249,7 +249,7 @@ def test_the_estimate_covers_the_truth():
 
 def test_a_completed_bound_names_the_next_one():
     """It is no proof."""
-    proof = prove(target_of("issue_9615", "memory", shapes=False), bound=0)
+    proof = prove(target_of("issue_9615", "remote", shapes=False, fix="shielded-save"), bound=0)
     assert (proof.verdict, proof.completed_bound) == ("unfinished", 0)
 
 

@@ -15,11 +15,12 @@ from typing import Any
 
 from agent_framework._workflows._runner_context import InProcRunnerContext
 
-from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional
+from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional, keep_tasks
 from harness.adapters.owners import cancellations_noted
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import make_task, see_through
 from harness.runtime.loop import ControlledLoop
+from harness.runtime.task_sets import searched_loop
 
 # agent-framework emits these around a step's body: invoked right before it, completed right after it
 # (StepWrapper.__call__, _functional.py at 1.23.0), and bypassed instead of both when the cache has the result.
@@ -58,6 +59,15 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
             call = _executor_call(loop, kind, event)
             loop.note(f"executor.{kind}", event.executor_id, run=attempt(), value=repr(event.data), call=call)
 
+    original_init = RunContext.__init__
+
+    def __init__(self: RunContext, *args: Any, **kwargs: Any) -> None:
+        original_init(self, *args, **kwargs)
+        loop = searched_loop()
+        if loop is not None:
+            keep_tasks(self, loop)
+
+    RunContext.__init__ = __init__
     RunContext.add_event = add_event
     InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
     try:
@@ -69,6 +79,7 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
                 more.enter_context(cancellations_noted())
             yield
     finally:
+        RunContext.__init__ = original_init
         RunContext.add_event = original
         InProcRunnerContext.add_event = original_graph  # type: ignore[method-assign]
 

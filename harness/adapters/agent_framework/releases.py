@@ -11,6 +11,9 @@ from typing import Any
 
 from agent_framework import ResponseStream
 
+from harness.runtime.loop import ControlledLoop
+from harness.runtime.task_sets import TaskDict, TaskSet
+
 
 class _NoRunContext:
     """Stands for RunContext where there are only graph workflows."""
@@ -70,3 +73,31 @@ def can_close_streams() -> bool:
 def has_task_sweep() -> bool:
     """Return whether a failed functional run cancels its tasks (since 1.22)."""
     return hasattr(RunContext, "_cancel_workflow_tasks")
+
+
+# Where a run context keeps tasks and futures, since 1.22.
+_TASK_SETS = (
+    "_workflow_tasks",
+    "_framework_cancelled_tasks",
+    "_step_tasks",
+    "_pause_step_entry_tasks",
+    "_pause_owned_tasks",
+    "_pause_failure_boundaries",
+)
+_TASK_DICTS = (
+    "_workflow_task_parents",
+    "_active_step_tasks",
+    "_pause_boundary_waiters",
+    "_pause_adapter_sources",
+    "_task_interruptions",
+)
+
+
+def keep_tasks(ctx: Any, loop: ControlledLoop) -> None:
+    """Let a new run context keep its tasks where their order is decided when it is looked at."""
+    for name in _TASK_SETS:
+        if getattr(ctx, name, None) == set():
+            setattr(ctx, name, TaskSet(loop))
+    for name in _TASK_DICTS:
+        if getattr(ctx, name, None) == {}:
+            setattr(ctx, name, TaskDict())

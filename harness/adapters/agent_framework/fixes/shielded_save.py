@@ -39,7 +39,7 @@ async def _wait_through_cancellation(task: asyncio.Task[None]) -> None:
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(asyncio.wait({task}))
+            await asyncio.shield(asyncio.gather(task, return_exceptions=True))
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
@@ -66,10 +66,9 @@ def apply() -> Iterator[None]:
         current = asyncio.current_task()
         while True:
             saves = _saves(self)
+            spared = [task for task in self._workflow_task_parents if _belongs_to(self, task, saves)]
             pending = [
-                task
-                for task in self._workflow_tasks
-                if task is not current and not task.done() and not _belongs_to(self, task, saves)
+                task for task in self._workflow_tasks if task is not current and not task.done() and task not in spared
             ]
             if not pending and not saves:
                 return
