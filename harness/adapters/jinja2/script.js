@@ -120,10 +120,7 @@
 
   for (const timeline of document.querySelectorAll(".timeline")) {
     const boxes = [...timeline.querySelectorAll(".box")];
-    for (const box of boxes) {
-      box.tabIndex = -1;
-      box.title = box.getAttribute("aria-label");
-    }
+    for (const box of boxes) box.tabIndex = -1;
     (timeline.querySelector(".box.marked") || boxes[0]).tabIndex = 0;
     timeline.addEventListener("keydown", (event) => {
       const box = event.target.closest(".box");
@@ -148,7 +145,11 @@
     for (const [name, on] of [["focusin", true], ["focusout", false], ["mouseover", true], ["mouseout", false]]) {
       timeline.addEventListener(name, (event) => {
         const box = event.target.closest(".box");
-        if (box) light(box, on);
+        if (!box) return;
+        light(box, on);
+        // for a mouse only: a screen reader would say it twice
+        if (name === "mouseover") box.title = box.getAttribute("aria-label");
+        if (name === "mouseout") box.removeAttribute("title");
       });
     }
   }

@@ -178,6 +178,8 @@ def test_a_screen_reader_finds_landmarks_lanes_and_turns(browser, page):
     assert sorted(name for name in names(tree, "group") if name) == [
         "Failing schedule, a drawing",
         "Nearest passing schedule, a drawing",
+        "Table: failing schedule",
+        "Table: nearest passing schedule",
         "lane event loop, 1 turns and arrivals",
         "lane flow, 1 turns and arrivals",
         "lane flow, 2 turns and arrivals",
@@ -189,6 +191,8 @@ def test_a_screen_reader_finds_landmarks_lanes_and_turns(browser, page):
     assert "turn 2, 2 µs, flow/done: completes, save#1 is called, waits; held" in names(tree, "link")
     assert names(tree, "table") != []
     assert "" not in names(tree, "link")
+    assert not [node for node in tree if node.get("role", {}).get("value") == "link" and node.get("description")]
+    assert len(set(names(tree, "region"))) == len(names(tree, "region"))
     assert "wakes" in names(tree, "columnheader")
 
 
