@@ -33,7 +33,10 @@ from harness.model.rung import Rung
 from harness.runtime.execution import Session, execute, open_session
 from harness.runtime.loop import LoopSettings
 from harness.schedulers.ranks import Ranks
-from harness.schedulers.uniform import Uniform
+from harness.schedulers.uniform import PLUGIN, Uniform
+from harness.search.portfolio import Trial
+from harness.search.sampling import Sampling
+from harness.search.target import Runner, Target
 
 ROOT = Path(__file__).parents[1]
 CLOCK = (time.perf_counter,)  # freezegun leaves it alone in a tuple
@@ -85,6 +88,13 @@ def uniform(source: random.Random, rung: Rung, session: Session, program: Callab
     return lambda: execute(program, Uniform(source), settings=settings, session=session)
 
 
+def searched(rung: Rung, runner: Runner) -> Work:
+    """Return what executes a target once as a uniform search does, a source of its own for each schedule included."""
+    trial = Trial(runner, budget=NO_LIMIT)
+    steps = Sampling("uniform", PLUGIN, seed=0, rung=rung).steps(trial)
+    return lambda: next(steps)
+
+
 def small_programs() -> list[Row]:
     """Measure whole schedules of small programs."""
     rows: list[Row] = []
@@ -92,18 +102,21 @@ def small_programs() -> list[Row]:
     with open_session() as session:
         for tasks, awaits, target in GRIDS:
             program = grid(tasks, awaits)
-            stock, bare, plain, latency, relaxed = best_of(
+            runner = Runner(Target("grid", program, turn_limit=NO_LIMIT), session)
+            stock, bare, plain, latency, relaxed, search = best_of(
                 ROUNDS,
                 lambda program=program: asyncio.run(program()),  # type: ignore[misc]
                 lambda program=program: BareLoop(source).run_until_complete(program()),  # type: ignore[misc]
                 lambda program=program: execute(program, session=session),  # type: ignore[misc]
                 uniform(source, Rung.LATENCY, session, program),
                 uniform(source, Rung.RELAXED, session, program),
+                searched(Rung.RELAXED, runner),
             )
             name = f"{tasks} tasks x {awaits} awaits"
             rows.append(row(f"{name}, default order", stock, plain, bare_s=bare))
             rows.append(row(f"{name}, uniform, latency", stock, latency, bare_s=bare, target=target))
             rows.append(row(f"{name}, uniform, relaxed", stock, relaxed, bare_s=bare, target=target))
+            rows.append(row(f"{name}, search, relaxed", stock, search, bare_s=bare))
     return rows
 
 

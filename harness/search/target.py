@@ -63,6 +63,7 @@ class Runner:
     def __init__(self, target: Target, session: Session) -> None:
         self.target = target
         self.session = session
+        self._settings: dict[tuple[bool, Discipline, Rung | None], LoopSettings] = {}
 
     def run(
         self,
@@ -74,16 +75,20 @@ class Runner:
     ) -> Execution:
         """Execute once and judge the outcome."""
         target = self.target
-        settings = LoopSettings(
-            rung=target.rung if rung is None else rung,
-            discipline=discipline,
-            turn_limit=target.turn_limit,
-            allow_real_io=target.allow_real_io,
-            tracing=tracing,
-        )
+        wanted = tracing, discipline, rung
+        settings = self._settings.get(wanted)
+        if settings is None:
+            settings = self._settings[wanted] = LoopSettings(
+                rung=target.rung if rung is None else rung,
+                discipline=discipline,
+                turn_limit=target.turn_limit,
+                allow_real_io=target.allow_real_io,
+                tracing=tracing,
+            )
         execution = execute(target.program, scheduler, settings=settings, session=self.session, setup=target.setup)
         watchdog.raise_if_interrupted()
-        execution.violations = tuple(self._judge(execution))
+        if target.judges or execution.ending.kind != "returned":
+            execution.violations = tuple(self._judge(execution))
         return execution
 
     def _judge(self, execution: Execution) -> Iterator[Violation]:
