@@ -8,43 +8,34 @@ quiet the oldest parked op arrives, and a timer only when nothing else is parked
 
 from __future__ import annotations
 
-import asyncio
-import heapq
 import math
 from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import EARLY, HOLD
-from harness.model.errors import UncontrolledError
 from harness.model.rung import Rung
 from harness.runtime import external
+from harness.runtime.intake import SLOW_ANSWER_S, collect_now
 from harness.runtime.ops import NO_MORE, ControlledTimer, Op
-from harness.runtime.waits import describe_waits
+from harness.runtime.parked import BUSY_STEP_S, deliver_op, deliver_overdue, deliver_rest, enabled_ops, end_starvation
+from harness.runtime.timers import (
+    any_sleep_may_wait,
+    deliver_due,
+    deliver_timer,
+    drop_cancelled_timers,
+    due_timers,
+    enabled_timers,
+    next_timer,
+    wake_up_time,
+)
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
 RANKS = ("in turn", "hold", "early")
-# Iterations of a polling program cost real time too: once it has been busy for longer than the loop's
-# patience, each iteration advances the clock by this much more than the last one did, so that deadlines come.
-BUSY_STEP_S = 1e-3
-# A timer that was passed over by this many ops in a row gets nearer with every further op: a program that
-# polls by jobs keeps the loop from ever waiting for a deadline.
-LONG_STREAK = 1000
-# Held ops that so many timers passed over are held no longer; and when a program polls, one comes in at
-# every HELD_TURN-th iteration without a pause.
-MAX_PASSED_OVER = 200
+# When a program polls, a held op comes in at every so many iterations without a pause.
 HELD_TURN = 500
-WAKE_UP_S = 5e-5
-# The deadline of ``asyncio.sleep(math.inf)`` and of anyio's scopes without a timeout.
-NEVER = math.inf
-# How long, in virtual seconds, an answer from outside that is there may be held, and how far ahead a deadline may come
-# to a busy loop while real I/O is allowed. Every library that talks to a thread or a peer assumes that a
-# second is enough; a machine that stops for longer breaks all of them, which is no finding.
-SLOW_ANSWER_S = 0.25
 # A program that polls for an answer from outside is slowed down to this, or it would meet the turn limit.
 POLL_S = 5e-4
-_MIN_TIMERS: int = asyncio.base_events._MIN_SCHEDULED_TIMER_HANDLES  # type: ignore[attr-defined]
-_CANCELLED_FRACTION: float = asyncio.base_events._MIN_CANCELLED_TIMER_HANDLES_FRACTION  # type: ignore[attr-defined]
 
 
 def complete_point(op: Op) -> None:
@@ -200,20 +191,6 @@ def deliver_next(loop: ControlledLoop) -> bool:
     return True
 
 
-def deliver_rest(loop: ControlledLoop) -> None:
-    """Deliver all other arrivals from outside that are not held: one select of stock asyncio brings them all."""
-    for op in [op for op in loop.parked if op.kind == "arrival" and not op.rank]:
-        deliver_op(loop, op)
-
-
-def deliver_overdue(loop: ControlledLoop, when: float) -> bool:
-    """Deliver the held answers from outside that cannot be held until ``when``; return whether there was one."""
-    overdue = [op for op in loop.parked if op.until <= when]
-    for op in overdue:
-        deliver_op(loop, op)
-    return bool(overdue)
-
-
 def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
     """Return whether delivering ``timer`` to a busy loop would move time past what is outside.
 
@@ -222,146 +199,6 @@ def jumps_ahead(loop: ControlledLoop, timer: ControlledTimer) -> bool:
     if not loop._outside or timer._when <= (now_s := loop.now()):
         return False
     return timer._when > now_s + SLOW_ANSWER_S or external.outstanding(loop)
-
-
-def end_starvation(loop: ControlledLoop) -> None:
-    """Put held ops in turn when timers have passed them over for too long: a heartbeat never ends."""
-    if not any(op.rank for op in loop.parked):
-        loop.passed_held = 0
-        return
-    loop.passed_held += 1
-    if loop.passed_held > MAX_PASSED_OVER:
-        loop.passed_held = 0
-        for op in loop.parked:
-            op.rank = 0
-
-
-def wake_up_time(loop: ControlledLoop, timer: ControlledTimer) -> float:
-    """Return when stock asyncio would wake for ``timer``; timers due before that arrive together with it.
-
-    epoll rounds a timeout up to the millisecond (selectors.EpollSelector.select), and waking takes a while.
-    """
-    now_s = loop.now()
-    return now_s + math.ceil((timer._when - now_s) * 1000) / 1000 + WAKE_UP_S
-
-
-def next_timer(loop: ControlledLoop) -> ControlledTimer | None:
-    """Return the timer that a quiet loop delivers next: the lowest rank, then the earliest deadline."""
-    timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
-    if not timers:
-        return None
-    if not loop.held_timers:
-        return first_timer(timers)
-    loop.held_timers = [timer for timer in loop.held_timers if timer._scheduled and not timer._cancelled]
-    return min(enabled_timers(loop), key=lambda timer: timer.rank, default=None)
-
-
-def first_timer(timers: list[ControlledTimer]) -> ControlledTimer | None:
-    """Return the timer that the heap gives out first, cancelled ones and those that never come left out, or None."""
-    if timers and timers[0]._cancelled:
-        timers = list(timers)
-        while timers and timers[0]._cancelled:
-            heapq.heappop(timers)
-    return timers[0] if timers and timers[0]._when < NEVER else None
-
-
-def enabled_timers(loop: ControlledLoop) -> list[ControlledTimer]:
-    """Return the timers that may be delivered now, by deadline.
-
-    Rung exact: only the earliest. From latency on: sleeps in any order, other timers by deadline.
-    """
-    timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
-    first = first_timer(timers)
-    if first is None:
-        return []
-    if loop.settings.rung < Rung.LATENCY or len(timers) == 1:
-        return [first]
-    found: list[ControlledTimer] = []
-    met_deadline = False
-    for timer in sorted(timers, key=lambda timer: (timer is not first, timer._when, timer.number)):
-        if timer._cancelled or timer._when >= NEVER:
-            continue
-        if timer.sleep or not met_deadline:
-            found.append(timer)
-        met_deadline = met_deadline or not timer.sleep
-    return found
-
-
-def drop_cancelled_timers(loop: ControlledLoop) -> None:
-    """Remove cancelled timers from the head of the heap, or all when they are many, as stock asyncio does.
-
-    Exactly when it does: the layout of the heap decides the order of timers with one deadline.
-    """
-    timers: Any = loop._scheduled  # type: ignore[attr-defined]
-    cancelled: int = loop._timer_cancelled_count  # type: ignore[attr-defined]
-    if len(timers) > _MIN_TIMERS and cancelled > len(timers) * _CANCELLED_FRACTION:
-        for timer in timers:
-            timer._scheduled = timer._scheduled and not timer._cancelled
-        loop._scheduled = [timer for timer in timers if not timer._cancelled]  # type: ignore[attr-defined]
-        heapq.heapify(loop._scheduled)  # type: ignore[attr-defined]
-        loop._timer_cancelled_count = 0  # type: ignore[attr-defined]
-        return
-    while timers and timers[0]._cancelled:
-        loop._timer_cancelled_count -= 1  # type: ignore[attr-defined]
-        heapq.heappop(timers)._scheduled = False
-
-
-def deliver_op(loop: ControlledLoop, op: Op) -> None:
-    """Take ``op`` out of what is parked and let it arrive."""
-    loop.parked.remove(op)
-    loop.streak += 1
-    if loop.streak > LONG_STREAK and loop.followed_at is None:
-        loop.offset_s += BUSY_STEP_S
-    if loop.deliveries is not None:
-        loop.deliveries.append((loop.iteration, op.name, loop.now()))
-    if loop.tracing:
-        loop.record("loop", f"deliver {op}", op.site)
-    op.deliver(op)
-
-
-def deliver_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
-    """Move the clock and put ``timer`` in the ready queue, with all timers of exactly its deadline."""
-    timers: Any = loop._scheduled  # type: ignore[attr-defined]
-    while timers[0]._cancelled and timers[0] is not timer:
-        release_timer(loop, heapq.heappop(timers))
-    if timer is timers[0]:
-        heapq.heappop(timers)
-        loop.advance_to(timer._when)
-    else:
-        overtake(loop, timer)
-    release_timer(loop, timer)
-    while timers and timers[0]._when == timer._when and not timers[0].rank:
-        release_timer(loop, heapq.heappop(timers))
-
-
-def release_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
-    """Append a timer that left the heap to the ready queue."""
-    timer._scheduled = False
-    loop.streak = 0
-    if loop.deliveries is not None:
-        loop.deliveries.append((loop.iteration, "", loop.now()))
-    if loop.tracing and not timer._cancelled:
-        loop.record("loop", f"deliver {timer}", timer.site)
-    loop._ready.append(timer)  # type: ignore[attr-defined]
-
-
-def overtake(loop: ControlledLoop, timer: ControlledTimer) -> None:
-    """Take a timer that is not the earliest out of the heap, and note which sleeps it assumes to be work."""
-    timers: Any = loop._scheduled  # type: ignore[attr-defined]
-    timers.remove(timer)
-    heapq.heapify(timers)
-    # Deadlines that are no sleeps hold the clock back: it never passes one that was not delivered.
-    loop.advance_to(min([timer._when, *(other._when for other in timers if not other.sleep and not other._cancelled)]))
-    passed = [other for other in timers if other._when < timer._when and not other._cancelled]
-    if passed:
-        loop.needs(Rung.LATENCY)
-    if loop.tracing:
-        loop.inversions.extend((describe(timer), describe(other)) for other in passed)
-
-
-def describe(timer: ControlledTimer) -> str:
-    """Name a timer with its source line."""
-    return f"{timer} at {timer.site}" if timer.site else str(timer)
 
 
 def be_fair(loop: ControlledLoop) -> None:
@@ -388,78 +225,6 @@ def be_fair(loop: ControlledLoop) -> None:
         external.follow_real_time(loop)
     else:
         loop.offset_s += BUSY_STEP_S * beyond
-
-
-def any_sleep_may_wait(loop: ControlledLoop) -> bool:
-    """Return whether a sleep may end long after its deadline without being held."""
-    settings = loop.settings
-    return settings.discipline == "turns" and settings.rung >= Rung.LATENCY and loop.scheduler is not None
-
-
-def due_timers(loop: ControlledLoop) -> list[ControlledTimer]:
-    """Return the timers that stock asyncio would not leave behind now, by deadline.
-
-    From latency on a held sleep stands for work that takes longer, so its deadline may pass; in the discipline
-    ``turns`` that is so for every sleep, and to let it in when it is due is the default of a choice.
-    """
-    timers: list[ControlledTimer] = loop._scheduled  # type: ignore[attr-defined]
-    if not timers:
-        return []
-    end_s = loop.now() + loop._clock_resolution
-    if timers[0]._when >= end_s:
-        return []
-    any_may_wait = any_sleep_may_wait(loop)
-    if loop.settings.rung < Rung.LATENCY or not (loop.held_timers or any_may_wait):
-        return timers[:1]
-    passed = [timer for timer in timers if timer._when < end_s and not timer._cancelled]
-    passed.sort(key=lambda timer: timer._when)
-    starved = loop.busy > loop.settings.patience
-    due = [timer for timer in passed if starved or not (timer.sleep and (any_may_wait or timer.rank))]
-    if len(due) < len(passed) and not any_may_wait:
-        loop.needs(Rung.LATENCY)
-    return due
-
-
-def deliver_due(loop: ControlledLoop) -> None:
-    """Deliver the timers whose deadline has passed, as stock asyncio does in each iteration."""
-    while due := due_timers(loop):
-        deliver_timer(loop, due[0])
-
-
-def enabled_ops(loop: ControlledLoop) -> list[Op]:
-    """Return the parked ops that may be delivered next, by age: a job only when a worker is free for it.
-
-    The queue of an executor is first in, first out, and a worker is busy until its job's result is in: an
-    executor with one worker is how programs put functions in order (concurrent.futures.thread._worker).
-    """
-    parked = loop.parked
-    if loop.used_real_io:
-        parked = without_successors(parked)
-    if not loop.pools:
-        return parked
-    busy = [0] * len(loop.pools)
-    for op in parked:
-        if op.pool is not None and op.kind == "done":
-            busy[op.pool.number] += 1
-    found = []
-    for op in parked:
-        if op.pool is not None and op.kind == "job":
-            busy[op.pool.number] += 1
-            if busy[op.pool.number] > op.pool.workers:
-                continue
-        found.append(op)
-    return found
-
-
-def without_successors(parked: list[Op]) -> list[Op]:
-    """Return ``parked`` without the ops that another one of the same source comes before."""
-    found, sources = [], set()
-    for op in parked:
-        if op.source not in sources:
-            found.append(op)
-        if op.source:
-            sources.add(op.source)
-    return found
 
 
 def arrive_by_index(loop: ControlledLoop) -> None:
@@ -527,73 +292,3 @@ def deliver_one(loop: ControlledLoop, option: Op | ControlledTimer) -> None:
         deliver_op(loop, option)
     else:
         deliver_timer(loop, option)
-
-
-def collect_now(loop: ControlledLoop, *, wait_s: float = 0) -> bool:
-    """Collect what is there without waiting for more than ``wait_s`` real seconds."""
-    selector: Any = loop._selector
-    return collect_foreign(loop, selector.select(wait_s) if selector.watching else None)
-
-
-def collect_foreign(loop: ControlledLoop, events: Any = None) -> bool:
-    """Turn callbacks of foreign threads and ``events`` of files into parked ops; return whether any came.
-
-    Files go by number: the order in which the kernel names them is not the same every time.
-    """
-    if loop.followed_at is not None:
-        external.follow_real_time(loop)
-    before = len(loop.parked)
-    if events:
-        collect_files(loop, events)
-    while loop.foreign:
-        kind, source, handle = loop.foreign.popleft()
-        park_handle(loop, handle, name=kind, source=source)
-    if loop.uncontrolled is not None:
-        error, loop.uncontrolled = loop.uncontrolled, None
-        raise UncontrolledError(f"{error}\n{describe_waits(loop)}") from None
-    return len(loop.parked) > before
-
-
-def collect_files(loop: ControlledLoop, events: Any) -> None:
-    """Park the callbacks of files that are ready, each once; read the loop's own pipe at once."""
-    ready: Any = loop._ready  # type: ignore[attr-defined]
-    pipe = loop._ssock.fileno()
-    own = [event for event in events if event[0].fd == pipe]
-    if own:
-        loop._read_from_self()  # type: ignore[attr-defined]
-    waiting = {op.target for op in loop.parked if op.kind == "arrival"}
-    for event in sorted((event for event in events if event not in own), key=lambda event: event[0].fd):
-        mark = len(ready)
-        loop._process_events([event])  # type: ignore[attr-defined]
-        for handle in [ready.pop() for _ in range(len(ready) - mark)][::-1]:
-            if handle not in waiting:
-                park_handle(loop, handle, name="io", fd=event[0].fd)
-
-
-def park_handle(loop: ControlledLoop, handle: asyncio.Handle, *, name: str, fd: int = -1, source: int = 0) -> None:
-    """Park a callback from outside; delivering it puts it in the ready queue.
-
-    source: the thread that it comes from; what it asks for arrives in the order in which it did.
-    A file that is no longer ready when its turn comes is left alone: somebody else has read it.
-    """
-    turn = loop.turn
-
-    def deliver(op: Op) -> None:
-        if fd < 0 or turn == loop.turn or still_ready(loop, fd):
-            loop._ready.append(op.target)  # type: ignore[attr-defined]
-
-    callback: Any = handle._callback  # type: ignore[attr-defined]
-    callback = getattr(callback, "func", callback)  # a partial stands for its function
-    label = getattr(callback, "__qualname__", type(callback).__name__).replace(".<locals>", "")
-    op = Op(loop, f"{name}:{label}", kind="arrival", deliver=deliver, target=handle)
-    op.until = loop.now() + SLOW_ANSWER_S
-    op.source = source
-    before = next((other for other in reversed(loop.parked) if source and other.source == source), None)
-    loop.park_op(op)
-    if before is not None:
-        op.rank = max(op.rank, before.rank)
-
-
-def still_ready(loop: ControlledLoop, fd: int) -> bool:
-    """Return whether file ``fd`` is ready now."""
-    return any(key.fd == fd for key, _ in loop._selector.select(0))

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from harness.runtime import arrivals, external
+from harness.runtime import external
 from harness.runtime.ops import Op, Pool
+from harness.runtime.parked import enabled_ops
 
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
@@ -85,7 +86,7 @@ def park_job(
             future.set_exception(error)
 
     def withdraw(_future: asyncio.Future[Any]) -> None:
-        if future.cancelled() and job in loop.parked and job not in arrivals.enabled_ops(loop):
+        if future.cancelled() and job in loop.parked and job not in enabled_ops(loop):
             loop.parked.remove(job)
 
     job = Op(loop, name, kind="job", deliver=run)

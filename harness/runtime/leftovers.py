@@ -15,8 +15,9 @@ from typing import Any
 
 from harness.model.errors import StalledError
 from harness.runtime.identity import path_of
-from harness.runtime.loop import ControlledLoop, describe_unhandled
+from harness.runtime.loop import ControlledLoop
 from harness.runtime.silence import Noise, name_of, silenced
+from harness.runtime.unhandled import describe_unhandled
 from harness.runtime.waits import live_tasks
 
 # What is left after an ending gets this many turns to unwind, and so many more for each task; the rest is

@@ -12,16 +12,14 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label
 from harness.model.errors import DeadlockError, TurnLimitError, UncontrolledError
 from harness.model.outcome import Event, Turn
 from harness.model.rung import Rung
-from harness.model.schedule import Discipline
-from harness.runtime import arrivals, external, jobs, lanes
+from harness.runtime import arrivals, external, jobs, lanes, their_clock
 from harness.runtime.clock import READ_S, TICK_S
 from harness.runtime.faults import Countdown
 from harness.runtime.handles import Handle
@@ -32,11 +30,13 @@ from harness.runtime.identity import (
     ControlledFuture,
     ControlledTask,
     make_task,
-    path_of,
 )
+from harness.runtime.intake import collect_foreign
 from harness.runtime.mould import Mould, OnDemand, empty
 from harness.runtime.ops import ControlledTimer, Op, Pool, caller_site
+from harness.runtime.settings import LoopSettings
 from harness.runtime.threads import alive_threads, may_call_back, waits_for_a_thread
+from harness.runtime.unhandled import MAX_UNHANDLED, describe_unhandled
 from harness.runtime.waits import describe_waits
 
 # Signals come in the order in which they were sent, and so are one source, as a thread is.
@@ -45,45 +45,12 @@ SIGNALS = -1
 # Turns without a pause after which a read of the clock counts as polling.
 POLLING_TURNS = 4096
 
-# An execution keeps this many errors that nobody handled.
-MAX_UNHANDLED = 100
-
 
 _new = object.__new__
 
 # Eager tasks are new in Python 3.12.
 _EAGER_FACTORY = getattr(asyncio, "eager_task_factory", object())
 _SLEEP_CALLBACK = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
-
-
-def describe_unhandled(context: Mapping[str, Any]) -> str:
-    """Return an exception handler's context as one line without addresses, and without what it refers to."""
-    subject = context.get("task") or context.get("future") or context.get("asyncgen")
-    error = context.get("exception")
-    loop = None if subject is None or not hasattr(subject, "get_loop") else subject.get_loop()
-    name = path_of(loop, subject) if subject is not None else ""
-    message = str(context.get("message") or "unhandled exception").partition(" <")[0]
-    return message + (f" in {name}" if name else "") + ("" if error is None else f": {type(error).__name__}: {error}")
-
-
-@dataclass(frozen=True, slots=True)
-class LoopSettings:
-    """How a controlled loop behaves.
-
-    rung: the highest assumption that the scheduler may use. turn_limit: turns until the execution ends,
-    0 for none. patience: iterations without a pause after which a parked op arrives all the same, so that
-    a polling task starves nobody. external_wait_s: real seconds that a quiet loop waits for the answer of
-    a foreign thread or of a job on a real executor; files, signals and child processes are waited for
-    without an end.
-    """
-
-    rung: Rung = Rung.LATENCY
-    discipline: Discipline = "ranks"
-    turn_limit: int = 0
-    patience: int = 128
-    allow_real_io: bool = False
-    external_wait_s: float = 5.0
-    tracing: bool = False
 
 
 class ControlledLoop(asyncio.SelectorEventLoop):
@@ -407,7 +374,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     # -- the iteration ---------------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        if "time" in self.__dict__ and self._run_by_their_clock():
+        if "time" in self.__dict__ and their_clock.run_once(self):
             return
         self.iteration += 1
         ready = self._ready  # type: ignore[attr-defined]
@@ -432,26 +399,6 @@ class ControlledLoop(asyncio.SelectorEventLoop):
                 self.turn += 1
                 handle._run()
         handle = None  # a callback's error must not keep its own frame alive
-
-    def _run_by_their_clock(self) -> bool:
-        """Run one iteration of stock asyncio for a program that put a clock of its own in place of ours.
-
-        It winds that clock by hand or in ``_selector.select`` (aiotools.VirtualClock), so it decides about time, and
-        nothing is left to choose. Returns False, having done nothing, when there is nothing that its clock could bring.
-        """
-        ready = self._ready  # type: ignore[attr-defined]
-        ready.extend(handle for *_, handle in self.foreign)
-        self.foreign.clear()
-        for op in list(self.parked):
-            arrivals.deliver_op(self, op)
-        if not ready and not self._scheduled:  # type: ignore[attr-defined]
-            return False
-        self.iteration += 1
-        self.turn += len(ready)
-        if 0 < self.settings.turn_limit < self.turn:
-            raise TurnLimitError(f"no end after {self.settings.turn_limit} turns\n{describe_waits(self)}")
-        super()._run_once()  # type: ignore[misc]
-        return True
 
     def quiet(self) -> None:
         """Act on a loop that has nothing to run, nothing parked and no timer: wait outside or give up."""
@@ -502,7 +449,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
     def collect(self, events: Any = None) -> bool:
         """Park what came from outside as ops; return whether anything did."""
-        return arrivals.collect_foreign(self, events)
+        return collect_foreign(self, events)
 
     def foreign_threads(self) -> list[threading.Thread]:
         """Return threads that were started since the loop first ran, that are alive and may call back.
@@ -554,3 +501,5 @@ class ControlledLoop(asyncio.SelectorEventLoop):
 
 
 external.guard_methods(ControlledLoop)
+
+__all__ = ["ControlledLoop", "LoopSettings"]
