@@ -189,7 +189,7 @@ class _Item(pytest.Item):
             return f"{failure.report}\n\n{own.getrepr(style='short')}"
         if isinstance(excinfo.value, HarnessError):
             return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
+        return super().repr_failure(excinfo)
 
 
 def _error_of(execution: Execution) -> BaseException | None:

@@ -199,6 +199,19 @@ async def quiet() -> None:
         await asyncio.sleep(0.1)
 
 
+async def at_the_end(notes: Collection[str]) -> ControlledLoop | None:
+    """Wait until all of a program that is over is quiet, and return its loop; None when there is nothing to note.
+
+    What follows runs in default order, so that nothing of it is searched.
+    """
+    loop = asyncio.get_running_loop()
+    if not notes or not isinstance(loop, ControlledLoop):
+        return None
+    loop.scheduler = None
+    await quiet()
+    return loop
+
+
 def note_start(run: Run, **more: Any) -> None:
     """Note that ``run`` begins, and let what follows belong to it."""
     set_attempt(run.number)

@@ -31,6 +31,28 @@ RACE = """
 """
 
 
+ORDER_FLOW = """
+import asyncio
+import harness
+from agent_framework import step, workflow
+
+@step
+async def charge(order):
+    return order
+
+@step
+async def ship(order):
+    await harness.point("call")
+    if harness.attempt() == 0:
+        raise RuntimeError("down")
+    return order
+
+@workflow
+async def order_flow(order):
+    return list(await asyncio.gather(charge(order), ship(order)))
+"""
+
+
 @pytest.fixture
 def run(pytester):
     """Run pytest on one test file, in a process of its own, and return the result."""
@@ -153,32 +175,14 @@ def test_wrong_options_are_one_line_and_status_4(run):
 def test_a_durable_workflow_runs_once_per_storage(run):
     """As the design shows it: run, resume, and the oracles judge."""
     source = """
-    import asyncio
-    import pytest
-    import harness
-    from agent_framework import step, workflow
+import pytest
 
-    @step
-    async def charge(order):
-        return order
-
-    @step
-    async def ship(order):
-        await harness.point("call")
-        if harness.attempt() == 0:
-            raise RuntimeError("down")
-        return order
-
-    @workflow
-    async def order_flow(order):
-        return list(await asyncio.gather(charge(order), ship(order)))
-
-    @pytest.mark.interleave(storages=["memory", "remote"], shapes=False)
-    async def test_order_survives(durable):
-        run = await durable.run(order_flow, 7)
-        await durable.resume(run)
-    """
-    result = run(source, "-W", "ignore")
+@pytest.mark.interleave(storages=["memory", "remote"], shapes=False)
+async def test_order_survives(durable):
+    run = await durable.run(order_flow, 7)
+    await durable.resume(run)
+"""
+    result = run(ORDER_FLOW + source, "-W", "ignore")
     result.assert_outcomes(passed=1, failed=1)
     assert "test_order_survives[remote]: completed_steps_restored is violated (rung exact)" in result.stdout.str()
 
@@ -201,27 +205,8 @@ def test_the_search_makes_up_workflows(run):
     assert "test_any_flow[remote]: completed_steps_restored is violated (rung exact)" in result.stdout.str()
 
 
-SCENARIO = '''
-import asyncio
-import harness
-from agent_framework import step, workflow
-
-@step
-async def charge(order):
-    return order
-
-@step
-async def ship(order):
-    await harness.point("call")
-    if harness.attempt() == 0:
-        raise RuntimeError("down")
-    return order
-
-@workflow
-async def order_flow(order):
-    return list(await asyncio.gather(charge(order), ship(order)))
-
-@harness.scenario("orders", storages=["memory", "remote"], affected={affected!r}, breaks_on={breaks_on!r})
+SCENARIO = f'''{ORDER_FLOW}
+@harness.scenario("orders", storages=["memory", "remote"], affected={{affected!r}}, breaks_on={{breaks_on!r}})
 async def orders(durable):
     """Orders survive."""
     await durable.resume(await durable.run(order_flow, 7))

@@ -18,7 +18,7 @@ from harness.adapters.agent_framework.storage import ControlledStorage
 from harness.adapters.endings import Leave, note
 from harness.adapters.references import note_references
 from harness.adapters.runs import FAULTS as ANY_FAULTS
-from harness.adapters.runs import Resume, Run, Runs, quiet
+from harness.adapters.runs import Resume, Run, Runs, at_the_end, quiet
 from harness.adapters.saves import choose_shape
 from harness.model.errors import UsageError
 from harness.runtime.loop import ControlledLoop
@@ -100,12 +100,10 @@ class Durable:
         await quiet()
 
     async def finish(self) -> None:
-        """Note what the oracles asked for when the program is over; in default order, so that nothing is searched."""
-        loop = asyncio.get_running_loop()
-        if not self._notes or not isinstance(loop, ControlledLoop):
+        """Note what the oracles asked for when the program is over."""
+        loop = await at_the_end(self._notes)
+        if loop is None:
             return
-        loop.scheduler = None
-        await self.quiet()
         if {"storage", "contents"} & set(self._notes):
             await note_storage(loop, self.storage, names=list(dict.fromkeys(run.name for run in self.runs)))
         if "reference" in self._notes:

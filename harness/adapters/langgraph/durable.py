@@ -19,7 +19,7 @@ from langgraph.types import Command
 from harness.adapters.endings import Leave, note
 from harness.adapters.langgraph.saver import INTERRUPT, SaverControl
 from harness.adapters.references import note_references
-from harness.adapters.runs import Run, Runs, quiet
+from harness.adapters.runs import Run, Runs, at_the_end, quiet
 from harness.adapters.saves import Saves, choose_shape
 from harness.model.errors import UsageError
 from harness.runtime.attempt import attempt
@@ -101,12 +101,10 @@ class Durable:
         await quiet()
 
     async def finish(self) -> None:
-        """Note what the oracles asked for when the program is over; in default order, so that nothing is searched."""
-        loop = asyncio.get_running_loop()
-        if not self._notes or not isinstance(loop, ControlledLoop):
+        """Note what the oracles asked for when the program is over."""
+        loop = await at_the_end(self._notes)
+        if loop is None:
             return
-        loop.scheduler = None
-        await self.quiet()
         await self._connect()
         if {"storage", "contents"} & set(self._notes):
             await self._note_storage(loop)
