@@ -6,6 +6,8 @@ Owns the journal of saves and the await shape around their effect; must not know
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any
@@ -70,19 +72,19 @@ class ControlledStorage:
         name = f"{owner.rpartition('/')[2]}/{operation}"
         data = self.facts(checkpoint)
         loop.note("save.called", name, run=attempt(), **data)
-        effect = Effect(lambda: self.inner.save(checkpoint), needs_loop=self._needs_loop)
+        effect = Effect(lambda: self._called("save", checkpoint), needs_loop=self._needs_loop)
         return await self._saves.carry_out(loop, name, effect, data, operation=operation)
 
     async def load(self, checkpoint_id: str) -> Any:
         """Load a checkpoint."""
-        found = await self.inner.load(checkpoint_id)
+        found = await self._called("load", checkpoint_id)
         self._note_read("storage.loaded", found)
         return found
 
     async def get_latest(self, *, workflow_name: str) -> Any:
         """Return the latest checkpoint of a workflow, or None."""
         commits = self._saves.commits
-        found = await self.inner.get_latest(workflow_name=workflow_name)
+        found = await self._called("get_latest", workflow_name=workflow_name)
         self._note_read("storage.latest", found, commits=commits, workflow=workflow_name)
         return found
 
@@ -101,5 +103,13 @@ class ControlledStorage:
         data = {"checkpoint": None, "requests": [], "steps": []} if found is None else self.facts(found)
         loop.note(kind, str(data["checkpoint"]), run=attempt(), **{**data, **more})
 
+    def _called(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the storage inside; raises UsageError when it is not async."""
+        result = getattr(self.inner, name)(*args, **kwargs)
+        if not inspect.isawaitable(result):
+            what = f"{type(self.inner).__name__}.{name}()"
+            raise UsageError(f"{what} is not async: it returned {type(result).__name__}, and nothing to await")
+        return result
+
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.inner, name)
+        return functools.partial(self._called, name) if name in METHODS else getattr(self.inner, name)

@@ -89,3 +89,11 @@ def test_what_is_no_storage_is_one_line():
         harness.check_storage(Half)
     with pytest.raises(UsageError, match="check_storage takes a function"):
         harness.check_storage(42)
+
+
+@pytest.mark.parametrize("name", ["save", "load", "get_latest", "list_checkpoints", "list_checkpoint_ids", "delete"])
+def test_a_method_that_is_not_async_is_one_line(name):
+    """With its name and what it returned."""
+    storage = type("Plain", (InMemoryCheckpointStorage,), {name: lambda self, *args, **kwargs: []})
+    with pytest.raises(UsageError, match=rf"^Plain\.{name}\(\) is not async: it returned list, and nothing to await$"):
+        harness.check_storage(storage)
