@@ -5,6 +5,7 @@ Owns the table and the file in which it is recorded; must not know how a release
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -54,6 +55,7 @@ class Entry:
 @click.option("--file", type=click.Path(path_type=Path), default=RECORD, help="Where the table is recorded.")
 @click.option("--record", is_flag=True, help="Search what is not recorded yet, or states another range, and write it.")
 @click.option("--again", is_flag=True, help="With --record: search everything again.")
+@click.option("--with", "extra", multiple=True, help="Also install this, on the releases that it fits; repeatable.")
 @click.option("--explain", "explain", is_flag=True, help="Explain and export each, and write --page.")
 @click.option("--only", metavar="NAME", multiple=True, help="With --explain: these scenarios; repeatable.")
 @click.option("--page", "page_file", type=click.Path(path_type=Path), default=PAGE, help="Where explanations go.")
@@ -64,6 +66,7 @@ def catalogue(
     file: Path,
     record: bool,
     again: bool,
+    extra: tuple[str, ...],
     explain: bool,
     only: tuple[str, ...],
     page_file: Path,
@@ -81,29 +84,31 @@ def catalogue(
     if explain:
         _explain(folder, known, cache or default_cache(), page_file, only=only)
         return
-    entries: list[Entry] = []
+    scenarios = {f"{path}::{item.name}": item for path in scenario_files(folder) for item in scenarios_in(path)}
+    table = {reference: _entry(item, known) for reference, item in scenarios.items() if item.affected}
     releases: dict[str, list[str]] = {}
-    for path in scenario_files(folder):
-        for scenario in scenarios_in(path):
-            if not scenario.affected:
-                continue
-            entry = Entry(scenario.name, scenario.package, scenario.affected, ", ".join(oracles_of(scenario)))
-            old = known.get(scenario.name, entry)
-            if old.cells()[:4] == entry.cells()[:4]:
-                entry = old
-            if record and (again or entry.found == "-"):
-                environments = Environments(cache or default_cache(), scenario.package, extra=scenario.requires)
-                if scenario.package not in releases:
-                    releases[scenario.package] = environments.releases()
-                entry = searched(entry, f"{path}::{scenario.name}", environments, releases[scenario.package])
-            entries.append(entry)
-    if record:
+    for reference, entry in table.items() if record else ():
+        if not again and entry.found != "-":
+            continue
+        requires = scenarios[reference].requires
+        made = [Environments(cache or default_cache(), entry.package, extra=[*requires, *more]) for more in (extra, ())]
+        if entry.package not in releases:
+            releases[entry.package] = made[0].releases()
+        table[reference] = searched(entry, reference, made[: 2 if extra else 1], releases[entry.package])
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_ABOUT + markdown(entries), encoding="utf-8")
+        file.write_text(_ABOUT + markdown(list(table.values())), encoding="utf-8")  # so that an interruption loses one
+    entries = list(table.values())
     if as_json:
         click.echo(json.dumps({"catalogue": [asdict(entry) for entry in entries]}, indent=2))
     else:
         click.echo(plain(entries))
+
+
+def _entry(scenario: Scenario, known: Mapping[str, Entry]) -> Entry:
+    """Return the recorded line of a scenario, or a blank one where it states something else now."""
+    entry = Entry(scenario.name, scenario.package, scenario.affected, ", ".join(oracles_of(scenario)))
+    old = known.get(scenario.name, entry)
+    return old if old.cells()[:4] == entry.cells()[:4] else entry
 
 
 def _explain(folder: Path, known: Mapping[str, Entry], cache: Path, page_file: Path, *, only: tuple[str, ...]) -> None:
@@ -136,8 +141,11 @@ def oracles_of(scenario: Scenario) -> tuple[str, ...]:
     return tuple(name.replace("-", "_") for name in scenario.oracles) or ("its own assertion",)
 
 
-def searched(entry: Entry, reference: str, environments: Environments, releases: Sequence[str]) -> Entry:
-    """Return ``entry`` with what its scenario does on the releases at both ends of its range, and next to them."""
+def searched(entry: Entry, reference: str, environments: Sequence[Environments], releases: Sequence[str]) -> Entry:
+    """Return ``entry`` with what its scenario does on the releases at both ends of its range, and next to them.
+
+    environments: the first of them that can be made of a release is the one to search in.
+    """
     inside, outside = ends(releases, entry.affected)
     found = {version: _summary(_run(reference, environments, version)) for version in inside}
     clean = {version: _summary(_run(reference, environments, version)) for version in outside}
@@ -164,8 +172,11 @@ def ends(releases: Sequence[str], affected: str) -> tuple[list[str], list[str]]:
     return list(dict.fromkeys([inside[0], inside[-1]])), outside
 
 
-def _run(reference: str, environments: Environments, version: str) -> list[Row]:
-    return run_in(environments.get(version), [reference, "--json", "--no-database"])
+def _run(reference: str, environments: Sequence[Environments], version: str) -> list[Row]:
+    for preferred in environments[:-1]:
+        with contextlib.suppress(UsageError):  # a storage's package may not fit this release
+            return run_in(preferred.get(version), [reference, "--json", "--no-database"])
+    return run_in(environments[-1].get(version), [reference, "--json", "--no-database"])
 
 
 def _summary(rows: Sequence[Row]) -> str:
