@@ -95,13 +95,19 @@ def catalogue(
         if entry.package not in releases:
             releases[entry.package] = made[0].releases()
         table[reference] = searched(entry, reference, made[: 2 if extra else 1], releases[entry.package])
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_ABOUT + markdown(list(table.values())), encoding="utf-8")  # so that an interruption loses one
+        _write(file, list(table.values()))  # so that an interruption loses one line
     entries = list(table.values())
+    if record:
+        _write(file, entries)
     if as_json:
         click.echo(json.dumps({"catalogue": [asdict(entry) for entry in entries]}, indent=2))
     else:
         click.echo(plain(entries))
+
+
+def _write(file: Path, entries: Sequence[Entry]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(_ABOUT + markdown(entries), encoding="utf-8")
 
 
 def _entry(scenario: Scenario, known: Mapping[str, Entry]) -> Entry:
