@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from harness.adapters.agent_framework.check import check_storage
+    from harness.adapters.explaining import explain
     from harness.adapters.hypothesis import workflows
     from harness.model.errors import (
         DeadlockError,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         UncontrolledError,
         UsageError,
     )
+    from harness.model.explanation import Explanation
     from harness.model.rung import Rung
     from harness.model.scenario import Scenario, scenario
     from harness.runtime.access import access, declared
@@ -34,6 +36,7 @@ _HOMES = {
     "ControlledLoop": "harness.runtime.loop",
     "DeadlockError": "harness.model.errors",
     "DivergenceError": "harness.model.errors",
+    "Explanation": "harness.model.explanation",
     "HarnessError": "harness.model.errors",
     "HarnessEventLoopPolicy": "harness.runtime.policy",
     "LoopSettings": "harness.runtime.loop",
@@ -48,6 +51,7 @@ _HOMES = {
     "declared": "harness.runtime.access",
     "effect": "harness.runtime.points",
     "execute": "harness.runtime.execution",
+    "explain": "harness.adapters.explaining",
     "fault": "harness.runtime.points",
     "new_event_loop": "harness.runtime.policy",
     "point": "harness.runtime.points",
@@ -60,6 +64,7 @@ __all__ = [
     "ControlledLoop",
     "DeadlockError",
     "DivergenceError",
+    "Explanation",
     "HarnessError",
     "HarnessEventLoopPolicy",
     "LoopSettings",
@@ -74,6 +79,7 @@ __all__ = [
     "declared",
     "effect",
     "execute",
+    "explain",
     "fault",
     "new_event_loop",
     "point",

@@ -22,10 +22,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness import __version__
+from harness.adapters.explaining import export_line, title_of
 from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT
 from harness.adapters.recipes import ScenarioRecipe
+from harness.adapters.terminal import echo, width_of
 from harness.commands.catalogue import catalogue
+from harness.commands.explain import explain_command
 from harness.commands.export import export_command
 from harness.commands.grade import grade_command
 from harness.commands.pages import html_option, write_page, write_replayed
@@ -41,8 +44,11 @@ from harness.model.errors import DivergenceError, HarnessError, UsageError
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
+from harness.report.annotations import PREFIX, github_annotation, properties
 from harness.report.json import result_object
-from harness.report.text import failure_report, summary_table, turns_that_matter
+from harness.report.table import table
+from harness.report.text import failure_report, summary_table
+from harness.search.explain import plain_timeline
 from harness.search.replay import replay as run_replay
 from harness.search.replay import replay_text as run_replay_text
 from harness.search.result import Counterexample, SearchResult
@@ -167,6 +173,7 @@ def search(
                 for target, result in rows
             ]
             reference = _reference(scenario, item, alone=len(chosen) == 1)
+            _annotate(item, rows)
             if not as_json:
                 _print_results(item, rows, reference=reference)
                 for line in said:
@@ -261,8 +268,10 @@ def replay(
         if outcome.same_trace is not None:
             same = "the recorded trace" if outcome.same_trace else "NOT the recorded trace"
             click.echo(f"  {same} (facts {execution.schedule.facts}, turns {execution.schedule.turns})")
-        for line in _full_trace(execution.trace) if full else turns_that_matter(execution, limit=30):
-            click.echo(line)
+        if full:
+            click.echo("\n".join(_full_trace(execution.trace)))
+        else:
+            echo(table(plain_timeline(execution, text=text), width=width_of(), limit=30))
         if page:
             click.echo(f"page: {page}")
     if outcome.same_trace is False and fix is None:
@@ -273,6 +282,7 @@ def replay(
 app.add_command(catalogue)
 app.add_command(versions)
 app.add_command(grade_command)
+app.add_command(explain_command)
 app.add_command(export_command)
 
 
@@ -318,11 +328,12 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
             continue
         line = _replay_line(found, reference=reference)
         storage = target.setup.get("storage", "")
-        if reported:
+        if reported or found.explanation is None:
             click.echo(f"\n{storage}: {line}")
             continue
-        title = f"{scenario.name} on {storage}"
-        click.echo("\n" + failure_report(found, title=title, replay=line, without=target.without))
+        token = found.execution.schedule.token()
+        export = export_line(_program(), reference, scenario, token, rung=found.rung)
+        echo([(), *failure_report(found.explanation, replay=line, export=export, width=width_of())])
         reported = True
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)
@@ -339,6 +350,19 @@ def _write_pages(pages: PageFolder, rows: list[tuple[Target, SearchResult]], *, 
         found = result.counterexample
         replay = "" if found is None else _replay_line(found, reference=reference)
         yield "" if found is None else write_page(pages, target, found, replay=replay)
+
+
+def _annotate(scenario: Scenario, rows: list[tuple[Target, SearchResult]]) -> None:
+    """Let GitHub mark the line that decides, where it asks; on standard error, which it reads as well."""
+    if os.environ.get("GITHUB_ACTIONS") != "true":
+        return
+    code = scenario.program.__code__
+    for target, result in rows:
+        found = result.counterexample
+        if found is not None and found.explanation is not None:
+            named = properties(found.explanation, fallback=f"{code.co_filename}:{code.co_firstlineno}")
+            what = f"{title_of(target)}: {found.violation.oracle}"
+            click.echo(github_annotation(what, {name.removeprefix(PREFIX): text for name, text in named}), err=True)
 
 
 def _status(result: SearchResult) -> int:

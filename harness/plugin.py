@@ -5,6 +5,7 @@ Owns the hooks only; loads no third party but pytest until a marked test or a sc
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,20 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section("interleave: what failed before")
         for line in dict.fromkeys(lines):
             terminalreporter.line(line)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        for report in terminalreporter.stats.get("failed", ()):
+            _annotate(terminalreporter, report)
+
+
+def _annotate(terminalreporter: Any, report: Any) -> None:
+    """Let GitHub mark the line that decides that a test fails."""
+    found = {name.removeprefix("interleave_"): text for name, text in getattr(report, "user_properties", ())}
+    if "oracle" not in found:
+        return
+    from harness.report.annotations import github_annotation
+
+    terminalreporter.ensure_newline()
+    terminalreporter.line(github_annotation(f"{report.nodeid}: {found['oracle']}", found))
 
 
 @pytest.fixture

@@ -8,15 +8,17 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest.tmpdir import tmppath_result_key
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from harness.adapters.explaining import export_line
 from harness.adapters.loading import missing_requirement, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
 from harness.adapters.targets import (
@@ -29,17 +31,22 @@ from harness.adapters.targets import (
     require_storage,
     scenario_target,
 )
+from harness.adapters.terminal import write
 from harness.model.errors import DivergenceError, HarnessError, MissingPackageError, UsageError
+from harness.model.explanation import Explanation
 from harness.model.outcome import Execution
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.model.schedule import Schedule, parse_token
-from harness.report.json import schedule_text
-from harness.report.text import failure_report, turns_that_matter
+from harness.report.annotations import properties
+from harness.report.lines import PIPED, Line, Span, labelled, plain
+from harness.report.table import table
+from harness.report.text import failure_report, one_line
 from harness.runtime.ops import is_plumbing
-from harness.search.explain import explain_counterexample, explanation_of
+from harness.search.explain import explanation_of, plain_timeline
 from harness.search.portfolio import search
+from harness.search.readable import schedule_text
 from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample, SearchResult
 from harness.search.store import Store, Stored
@@ -65,12 +72,32 @@ _OPTIONS = {
 
 
 class InterleavingFailure(Exception):
-    """A report to show as it is, without a traceback of the harness."""
+    """A report to show as it is, without a traceback of the harness. summary: it in one line."""
 
-    def __init__(self, report: str, error: BaseException | None = None) -> None:
-        super().__init__(report)
-        self.report = report
+    def __init__(self, report: Sequence[Line] | str, error: BaseException | None = None, *, summary: str = "") -> None:
+        self.lines = [(Span(line),) for line in report.splitlines()] if isinstance(report, str) else list(report)
+        super().__init__(plain(self.lines))
         self.error = error
+        self.summary = summary or plain(self.lines[:1])
+
+
+class FailureRepr(TerminalRepr):
+    """A report as pytest shows it: with colours on a terminal, as plain text in files and in JUnit's XML.
+
+    reprcrash: the place and the one line that pytest's summary and JUnit's message show.
+    """
+
+    def __init__(self, lines: Sequence[Line], own: TerminalRepr | None, crash: ReprFileLocation) -> None:
+        self._lines = lines
+        self._own = own  # the program's own traceback
+        self.reprcrash = crash
+
+    def toterminal(self, tw: Any) -> None:
+        """Write the report, and the program's own traceback under it."""
+        write(tw, self._lines)
+        if self._own is not None:
+            tw.line()
+            self._own.toterminal(tw)
 
 
 class _Item(pytest.Item):
@@ -146,50 +173,65 @@ class _Item(pytest.Item):
         execution = outcome.execution
         if not execution.violations:
             return
-        lines = [
-            f"{self.name}: {execution.violations[0].oracle} is violated (rung {execution.rung.label}), replayed",
-            f"  {execution.violations[0].message}",
-            f"  schedule: {words}",
-            *turns_that_matter(execution, limit=30),
-        ]
-        raise InterleavingFailure("\n".join(lines), _error_of(execution))
+        first = execution.violations[0]
+        title = f"{self.name}: {first.oracle} is violated (rung {execution.rung.label}), replayed"
+        lines: list[Line] = [(Span(title, "title"),)]
+        lines += [*labelled("got", first.message, width=self.width, style="bad", limit=8)]
+        lines += [*labelled("schedule", words, width=self.width, style="key"), ()]
+        lines += table(plain_timeline(execution, text=words), width=self.width, limit=30 - len(lines))
+        raise InterleavingFailure(lines, _error_of(execution))
 
     def fail(self, found: Counterexample, target: Target) -> None:
         """Fail with the report of ``found``."""
-        if found.replays:
-            found = explain_counterexample(target, found)
+        explanation = explanation_of(target, found, title=self.name)
         token = found.execution.schedule.token()
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
-        report = failure_report(found, title=self.name, replay=line, without=target.without)
-        report += self._page(target, found, replay=line)
-        raise InterleavingFailure(report, _error_of(found.execution))
+        path, number, _ = self.location
+        self.user_properties += properties(explanation, fallback=f"{self.config.rootpath / path}:{(number or 0) + 1}")
+        report = failure_report(explanation, replay=line, export=self.export_line(found), width=self.width)
+        report += self._page(explanation, replay=line)
+        raise InterleavingFailure(report, _error_of(found.execution), summary=one_line(explanation))
 
-    def _page(self, target: Target, found: Counterexample, *, replay: str) -> str:
-        """Write the page of ``found`` where ``--interleave-html`` asks for it; return a line of the report."""
+    def export_line(self, found: Counterexample) -> str:
+        """Return the command line that exports ``found``, or "" where no file can show it."""
+        token = found.execution.schedule.token()
+        return "" if found.rung is Rung.RELAXED else f"harness export {token} -o test_exported.py"
+
+    @property
+    def width(self) -> int:
+        """The columns of pytest's terminal, or 100 where it writes to a file."""
+        writer = self.config.get_terminal_writer() if self.config.pluginmanager.has_plugin("terminalreporter") else None
+        return writer.fullwidth if writer is not None and writer._file.isatty() else PIPED
+
+    def _page(self, explanation: Explanation, *, replay: str) -> list[Line]:
+        """Write the page of a failure where ``--interleave-html`` asks for it; return a line of the report."""
         folder = self.config.getoption("--interleave-html")
         if not folder:
-            return ""
+            return []
         from harness.adapters.jinja2.folder import PageFolder
 
-        explanation = found.explanation or explanation_of(target, found, title=self.name)
         try:
             file = PageFolder(self.config.invocation_params.dir / folder).write(explanation, replay=replay)
         except UsageError as error:
-            return f"\n  {error}"
-        return f"\n  page: {os.path.relpath(file, self.config.invocation_params.dir)}"
+            return [(Span(f"  {error}"),)]
+        return [(Span("  page: ", "dim"), Span(os.path.relpath(file, self.config.invocation_params.dir), "command"))]
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Show a report as it is, with the program's own traceback under it."""
         if isinstance(excinfo.value, InterleavingFailure):
-            failure = excinfo.value
-            if failure.error is None or failure.error.__traceback__ is None:
-                return failure.report
-            own = pytest.ExceptionInfo.from_exception(failure.error)
-            own.traceback = own.traceback.filter(lambda entry: not is_plumbing(entry.frame.f_globals["__name__"]))
-            return f"{failure.report}\n\n{own.getrepr(style='short')}"
+            return self._failure_repr(excinfo.value)
         if isinstance(excinfo.value, HarnessError):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
+
+    def _failure_repr(self, failure: InterleavingFailure) -> FailureRepr:
+        own: Any = None
+        if failure.error is not None and failure.error.__traceback__ is not None:
+            info = pytest.ExceptionInfo.from_exception(failure.error)
+            info.traceback = info.traceback.filter(lambda entry: not is_plumbing(entry.frame.f_globals["__name__"]))
+            own = info.getrepr(style="short")
+        path, number, _ = self.location
+        return FailureRepr(failure.lines, own, ReprFileLocation(path, (number or 0) + 1, failure.summary))
 
 
 def _error_of(execution: Execution) -> BaseException | None:
@@ -468,6 +510,11 @@ class ScenarioItem(_Item):
         if self.expects(found):
             pytest.xfail(f"known open bug: {what}")
         self.fail(found, target)
+
+    def export_line(self, found: Counterexample) -> str:
+        """Return the command line that exports ``found``, or "" where there is none."""
+        token = found.execution.schedule.token()
+        return export_line("harness", self.place, self.scenario, token, rung=found.rung)
 
     def expects(self, found: Counterexample) -> bool:
         """Return whether ``found`` is the known bug."""

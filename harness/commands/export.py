@@ -24,8 +24,8 @@ from harness.report.export.layout import lay_out
 from harness.report.export.ops import in_short
 from harness.report.export.probe import Probe, probe
 from harness.report.export.source import ExportError
-from harness.report.json import schedule_text
 from harness.search.explain import explanation_of
+from harness.search.readable import schedule_text
 from harness.search.replay import watch
 from harness.search.result import counterexample_of
 

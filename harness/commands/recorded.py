@@ -13,7 +13,7 @@ from harness.adapters.targets import scenario_target
 from harness.model.errors import UsageError
 from harness.model.scenario import Scenario
 from harness.model.schedule import Schedule, parse_token
-from harness.report.json import schedule_text
+from harness.search.readable import schedule_text
 from harness.search.target import Target
 
 

@@ -10,10 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.adapters.explaining import title_of
 from harness.adapters.portfolio import make_parts
 from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.stored import where_is
-from harness.search.explain import explain_counterexample
+from harness.search.explain import described, explain_counterexample
 from harness.search.parts import Elsewhere, Part, search_parts
 from harness.search.pool import Answers, Pool
 from harness.search.portfolio import Progress
@@ -70,11 +71,13 @@ class Searching:
 
 
 def explained(target: Target, result: SearchResult) -> SearchResult:
-    """Return ``result`` with what decides in its counterexample, if it has one that replays."""
+    """Return ``result`` with the explanation of its counterexample, if it has one."""
     found = result.counterexample
-    if found is None or not found.replays:
+    if found is None:
         return result
+    title = title_of(target)
     try:
-        return replace(result, counterexample=explain_counterexample(target, found))
-    except KeyboardInterrupt:
-        return result  # the finding is worth more than its explanation
+        return replace(result, counterexample=explain_counterexample(target, found, title=title))
+    except KeyboardInterrupt:  # the finding is worth more than its explanation
+        without = described(target, found, title=title, unexplained="interrupted")
+        return replace(result, counterexample=replace(found, explanation=without))

@@ -18,6 +18,10 @@ class MissingPackageError(UsageError):
     """Something that was chosen needs a package that is not installed, or not in a release that fits."""
 
 
+class NothingBrokenError(UsageError):
+    """A schedule was to be explained that breaks no promise."""
+
+
 class TokenError(UsageError):
     """A schedule token is damaged or of an unknown version."""
 

@@ -6,10 +6,12 @@ Owns the keys that other tools rely on; must not know the terminal.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
-from harness.model.explanation import Deciding
+from harness.model.explanation import Deciding, Explanation, Timeline
 from harness.model.rung import Rung
+from harness.search.readable import schedule_text
 from harness.search.result import Counterexample, SearchResult
 
 
@@ -38,6 +40,7 @@ def result_object(
         "oracle": None if found is None else found.violation.oracle,
         "message": None if found is None else found.violation.message,
         "deciding": None if found is None or found.deciding is None else _pair(found.deciding),
+        "orderings": [] if found is None or found.deciding is None else _orderings(found.deciding),
         "deviations": None if schedule is None else schedule.deviations,
         "found_by": None if found is None else found.found_by,
         "sleeps": [] if found is None else sleeps_concerned(found.execution.inversions),
@@ -58,25 +61,55 @@ def _pair(deciding: Deciding) -> list[str] | None:
     return [deciding.orderings[0].first.name, deciding.orderings[0].second.name]
 
 
-def schedule_text(decisions: tuple[Any, ...]) -> str:
-    """Return the deviations of a schedule in words, one per clause; "default order" when there is none."""
-    clauses = []
-    for decision in decisions:
-        subject, _, option = decision.option.rpartition(": ")
-        subject = subject or decision.label
-        if decision.kind == "hold":
-            clauses.append(f"{'let in early' if option == 'early' else 'hold'} {subject}")
-        elif decision.kind == "shape":
-            clauses.append(f"{subject} waits {option}")
-        elif decision.kind == "fault":
-            clauses.append(f"{subject} {option}")
-        elif decision.kind == "order":
-            clauses.append(f"sets of tasks in order {option}")
-        elif decision.kind == "members":
-            clauses.append(f"{option} in that order")
-        else:
-            clauses.append(f"{option or decision.label} first (choice {decision.index})")
-    return "; ".join(clauses) or "default order"
+def _orderings(deciding: Deciding) -> list[list[str]]:
+    return [[ordering.first.name, ordering.second.name] for ordering in deciding.orderings]
+
+
+def explanation_object(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as one object, with the failing and the nearest passing execution in full."""
+    deciding, minimal = explanation.deciding, explanation.minimal
+    return {
+        "title": explanation.title,
+        "setup": dict(explanation.setup),
+        "rung": explanation.rung.label,
+        "oracle": explanation.violation.oracle,
+        "promise": explanation.promise,
+        "message": explanation.violation.message,
+        "schedule": explanation.schedule.token(),
+        "text": explanation.failing.text,
+        "deviations": explanation.deviations,
+        "sleeps": list(explanation.sleeps),
+        "executions": explanation.executions,
+        "deciding": None if deciding is None else _pair(deciding),
+        "orderings": [] if deciding is None else _orderings(deciding),
+        "places": [] if deciding is None else [[item.first.where, item.second.where] for item in deciding.orderings],
+        "supporting": None if deciding is None else {"failing": deciding.failing, "passing": deciding.passing},
+        "aimed": 0 if deciding is None else deciding.aimed,
+        "alike": deciding is not None and deciding.alike,
+        "unexplained": explanation.unexplained or None,
+        "minimal": None if minimal is None else asdict(minimal),
+        "without": dict(explanation.without),
+        "failing": timeline_object(explanation.failing),
+        "passing": None if explanation.passing is None else timeline_object(explanation.passing),
+        "changes": list(explanation.changes),
+    }
+
+
+def timeline_object(timeline: Timeline) -> dict[str, Any]:
+    """Return a timeline as one object. Numbers of rows, lanes and ops count from 0; -1 is none."""
+    return {
+        "schedule": timeline.schedule.token(),
+        "text": timeline.text,
+        "rung": timeline.rung.label,
+        "ending": str(timeline.ending),
+        "fails": timeline.fails,
+        "broken": timeline.broken,
+        "deciding": [list(pair) for pair in timeline.deciding],
+        "lanes": [asdict(lane) for lane in timeline.lanes],
+        "rows": [asdict(row) for row in timeline.rows],
+        "ops": [asdict(op) for op in timeline.ops],
+        "wake_ups": [asdict(item) for item in timeline.wake_ups],
+    }
 
 
 def sleeps_concerned(inversions: tuple[tuple[str, str], ...]) -> list[str]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from harness.report.json import result_object, schedule_text, sleeps_concerned
+from harness.report.json import result_object, sleeps_concerned
 from harness.search.certificate import Estimate, Proof
+from harness.search.readable import schedule_text
 from harness.search.result import Counterexample, SearchResult
 
 

@@ -5,16 +5,16 @@ Owns the layout; must not know whether a terminal shows it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 
-from harness.model.outcome import Execution, Turn
-from harness.report.json import sleeps_concerned, text_of
-from harness.search.result import Counterexample, SearchResult
+from harness.model.explanation import Explanation, Moment, Timeline
+from harness.report.json import text_of
+from harness.report.lines import LABEL, PIPED, Line, Span, Style, labelled, relative, shorten
+from harness.report.table import table
+from harness.search.result import SearchResult
 
 MAX_LINES = 40
-# Journal entries that a reader of a counterexample wants to see among the turns.
-_FACTS = ("run.", "step.", "save.")
+MAX_ROWS = 22
 
 
 def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, rung: str) -> str:
@@ -38,80 +38,128 @@ def summary_table(rows: Sequence[tuple[Mapping[str, str], SearchResult]], *, run
     )
 
 
-def failure_report(found: Counterexample, *, title: str, replay: str, without: Mapping[str, str] | None = None) -> str:
-    """Return the report of one counterexample.
+def failure_report(explanation: Explanation, *, replay: str, export: str = "", width: int = PIPED) -> list[Line]:
+    """Return the report of one failing schedule, at most 40 lines.
 
-    replay: the command line that replays it. without: oracles that were switched off, with the reasons.
+    replay, export: the command lines that replay and export it; they are not wrapped. width: columns.
     """
-    execution = found.execution
-    lines = [f"{title}: {found.violation.oracle} is violated (rung {found.rung.label})"]
-    lines += _wrap(found.violation.message, limit=12)
-    if execution.inversions:
-        lines.append("  it assumes that these sleeps stand for work of unknown duration:")
-        lines += [f"    {_relative(name)}" for name in sleeps_concerned(execution.inversions)[:4]]
-    lines.append(f"  found after {found.found_after} execution(s) by {found.found_by}")
-    lines.append(f"  schedule: {text_of(found)}")
-    lines += deciding_lines(found)
-    if not found.replays:
-        lines.append("  NOT deterministic: executed again, it went another way; first difference:")
-        lines.append(f"    {found.difference or 'the same trace, another outcome'}")
-    lines += [f"  not judged: {oracle} ({reason})" for oracle, reason in (without or {}).items()]
-    tail = ["", f"  replay: {replay}"]
-    turns = turns_that_matter(execution, limit=MAX_LINES - len(lines) - len(tail) - 1)
-    lines += ["", *turns] if turns else []
-    return "\n".join([*lines, *tail])
+    lines = _head(explanation, width)
+    tail: list[Line] = [(), (Span("  replay: ", "dim"), Span(replay, "command"))]
+    if export:
+        tail.append((Span("  export: ", "dim"), Span(export, "command")))
+    nearest = _nearest(explanation, width)
+    limit = min(MAX_LINES - len(lines) - len(nearest) - len(tail) - 1, MAX_ROWS)
+    rows = table(explanation.failing, width=width, limit=limit)
+    return [*lines, *([(), *rows] if rows else []), *nearest, *tail]
 
 
-def deciding_lines(found: Counterexample) -> list[str]:
-    """Return the deciding orderings, both ways, or the statement that there are none."""
-    if found.explanation is None:
-        return []
-    deciding = found.deciding
+def one_line(explanation: Explanation) -> str:
+    """Return what failed and what decides, in one line."""
+    deciding = explanation.deciding
+    said = f"{explanation.violation.oracle} is violated"
     if deciding is None:
-        return ["  decides: no single ordering of two events separates failing from passing executions"]
-    lines: list[str] = []
-    for ordering in deciding.orderings:
-        first, second = (f"{moment.name}{_at(moment.where)}" for moment in (ordering.first, ordering.second))
-        lines += [
-            f"  {'           and' if lines else 'decides: fails when'}  {first}",
-            f"              before  {second}",
-        ]
-    lines[-1] += f"   ({deciding.failing} of {deciding.failing} executions)"
-    return [*lines, f"           passes the other way round ({deciding.passing} of {deciding.passing})"]
+        return f"{said}: {explanation.violation.message.partition(chr(10))[0]}"
+    orderings = (f"{item.first.name} before {item.second.name}" for item in deciding.orderings)
+    return f"{said} when {' and '.join(orderings)}"
 
 
-def _at(where: str) -> str:
-    return f" [{_relative(where)}]" if where else ""
-
-
-def turns_that_matter(execution: Execution, *, limit: int) -> list[str]:
-    """Return the facts and failures of a trace, one line each: turn, virtual time, lane, what, where."""
-    violation = max((item.turn for item in execution.violations), default=execution.turns)
-    chosen = [turn for turn in execution.trace if turn.number <= violation and _matters(turn)]
-    if len(chosen) > limit:
-        gap = len(chosen) - limit + 1
-        head = limit // 2
-        chosen = [*chosen[:head], Turn(0, 0.0, "", f"... {gap} more turns ..."), *chosen[head + gap :]]
-    width = max((len(turn.lane) for turn in chosen), default=0)
-    lines = []
-    for turn in chosen:
-        place = f"  {_relative(turn.where)}" if turn.where else ""
-        stamp = f"{turn.number:5d} {turn.now_s:9.6f}" if turn.lane else " " * 15
-        lines.append(f"  {stamp}  {turn.lane.ljust(width)}  {turn.what}{place}")
+def _head(explanation: Explanation, width: int) -> list[Line]:
+    violation = explanation.violation
+    title = f"{explanation.title}: {violation.oracle} is violated"
+    lines: list[Line] = [(Span(title, "title"), Span(f" (rung {explanation.rung.label})"))]
+    if explanation.promise:
+        lines += labelled("expected", explanation.promise, width=width, style="good", limit=2)
+    lines += labelled(
+        "got", violation.message, width=width, style="bad", limit=8 if violation.oracle != "assertion" else 5
+    )
+    lines += labelled("assumes", _assumption(explanation), width=width) if explanation.sleeps else []
+    lines += labelled("found", _effort(explanation), width=width)
+    lines += labelled("schedule", explanation.failing.text, width=width, style="key")
+    if explanation.minimal is not None:
+        lines += labelled("minimal", _minimal(explanation), width=width, limit=2)
+    lines += _decides(explanation, width)
+    for oracle, reason in explanation.without.items():
+        lines += labelled("left out", f"{oracle} ({reason})", width=width, limit=1)
+    if explanation.difference:
+        lines += labelled("differs", f"NOT deterministic: {explanation.difference}", width=width, style="bad")
     return lines
 
 
-def _matters(turn: Turn) -> bool:
-    if turn.lane.startswith("run "):
-        return turn.what.startswith(_FACTS)
-    return turn.what.startswith(("raises", "is cancelled", "held", "deliver"))
+def _assumption(explanation: Explanation) -> str:
+    sleeps = "; ".join(explanation.sleeps[:4])
+    return f"that these sleeps stand for work of unknown duration: {relative(sleeps)}"
 
 
-def _wrap(message: str, *, limit: int) -> list[str]:
-    lines = [f"  {_relative(line)}" for line in message.splitlines()]
-    return lines if len(lines) <= limit else [*lines[: limit - 1], f"  ... {len(lines) - limit + 1} more lines"]
+def _effort(explanation: Explanation) -> str:
+    found = f"after {_count(explanation.found_after, 'execution')} by {explanation.found_by}"
+    explained = f"explained with {_count(explanation.executions, 'execution')}"
+    return "; ".join([*([found] if explanation.found_after else []), *([explained] if explanation.executions else [])])
 
 
-def _relative(text: str) -> str:
-    """Shorten paths under the current folder."""
-    return text.replace(os.getcwd() + os.sep, "")
+def _minimal(explanation: Explanation) -> str:
+    minimal, needed = explanation.minimal, explanation.deviations
+    assert minimal is not None  # asked for only then
+    if not needed:
+        return "it fails in default order, without a deviation"
+    if minimal.complete:
+        return f"no schedule with fewer than {_count(needed, 'deviation')} fails ({minimal.tried} tried)"
+    below = f"none with fewer than {minimal.below} fails ({minimal.tried} tried); " if minimal.below else ""
+    return f"{below}not checked below {_count(needed, 'deviation')}: {minimal.reason}"
+
+
+def _decides(explanation: Explanation, width: int) -> list[Line]:
+    deciding = explanation.deciding
+    if deciding is None:
+        said = explanation.unexplained
+        said = f"nothing: {said}" if said else "no ordering of two events, nor two or three of them together, does"
+        return labelled("decides", said, width=width)
+    lines: list[Line] = []
+    for ordering in deciding.orderings:
+        begin = "and        " if lines else "fails when "
+        lines.append(_moment("" if lines else "decides", begin, ordering.first, width, "bad"))
+        lines.append(_moment("", "    before ", ordering.second, width, "good"))
+    way = "one of them is the other way round" if len(deciding.orderings) > 1 else "it is the other way round"
+    alike = ", all with these shapes and faults," if deciding.alike else ""
+    agree = f"{deciding.failing} failing and {deciding.passing} passing executions{alike} agree"
+    return [*lines, *labelled("", f"passes when {way}; {agree}, {deciding.aimed} made to check it", width=width)]
+
+
+def _moment(label: str, begin: str, moment: Moment, width: int, style: Style) -> Line:
+    place = f"  {relative(moment.where)}" if moment.where else ""
+    room = width - 2 - LABEL - len(begin)
+    if len(moment.name) + len(place) > room:
+        place = f"  {place.rpartition('/')[2]}".rstrip()
+    name = shorten(moment.name, max(room - len(place), 20))
+    return (Span(f"  {label.ljust(LABEL)}{begin}", "dim"), Span(name, style), Span(place, "dim"))
+
+
+def _nearest(explanation: Explanation, width: int) -> list[Line]:
+    """Return the difference to the nearest passing schedule."""
+    passing = explanation.passing
+    if passing is None:
+        return []
+    lines: list[Line] = [()]
+    for index, change in enumerate(explanation.changes[:4]):
+        head = "passes" if not index else ""
+        style: Style = "good" if change.startswith("+") else "bad"
+        lines += labelled(head, change, width=width, style=style, limit=1)
+    if len(explanation.changes) > 4:
+        lines += labelled("", f"... {len(explanation.changes) - 4} more", width=width)
+    return [*lines, *_then(explanation, passing, width)]
+
+
+def _then(explanation: Explanation, passing: Timeline, width: int) -> list[Line]:
+    """Say in which turns what decides happens there."""
+    if explanation.deciding is None:
+        return []
+    for ordering, (first, second) in zip(explanation.deciding.orderings, passing.deciding, strict=True):
+        if second >= 0 and (first < 0 or second < first):
+            said = f"there {ordering.second.name} in turn {passing.rows[second].turn}"
+            if first >= 0:
+                said += f", before {ordering.first.name} in turn {passing.rows[first].turn}"
+            return labelled("", said, width=width, limit=2)
+    return []
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -6,9 +6,10 @@ Owns the wording and how telling an event is; must not know which of them decide
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from harness.model.explanation import NOISE
-from harness.model.outcome import Turn
+from harness.model.outcome import Ending, Turn, Violation
 
 # From this weight on, a turn that ran and nothing that a reader would call an event.
 MERE = 8
@@ -91,6 +92,23 @@ def ordinal(number: int) -> str:
     """Return ``2nd`` for 2."""
     ends = {1: "st", 2: "nd", 3: "rd"}
     return f"{number}{ends.get(number % 10 if number % 100 not in (11, 12, 13) else 0, 'th')}"
+
+
+def shows_at(trace: Sequence[Turn], violation: Violation, ending: Ending) -> int:
+    """Return the position in ``trace`` from which on ``violation`` shows; what comes from there on is no cause.
+
+    An error that ends the program shows where it was first raised.
+    """
+    names = _raised(ending.error) if violation.oracle == "assertion" and ending.error is not None else ()
+    for position, turn in enumerate(trace):
+        if turn.number >= violation.turn or turn.what in names:
+            return position
+    return len(trace)
+
+
+def _raised(error: BaseException) -> tuple[str, ...]:
+    inner = [name for item in getattr(error, "exceptions", ()) for name in _raised(item)]
+    return (f"raises {type(error).__name__}", *inner)
 
 
 class Namer:

@@ -14,14 +14,14 @@ from harness.model.choice import ChoicePoint, Scheduler, draw_other
 from harness.model.outcome import Execution, Turn
 from harness.model.schedule import Discipline, Schedule
 from harness.schedulers.ranks import Ranks
-from harness.search.events import Namer
+from harness.search.events import Namer, shows_at
 from harness.search.readable import Readable
 from harness.search.recording import Labelled, Planned
 from harness.search.separate import Sample
 from harness.search.target import Runner
 
 # Choices that say what happens, and not in which order.
-_SETTING = ("shape", "fault", "order", "program")
+_SETTING = ("shape", "fault", "order", "members", "program")
 
 
 # Kind and name of a choice, and how often that name had come up by then.
@@ -66,7 +66,8 @@ class Evidence:
 
     def _add(self, execution: Execution) -> Sample:
         broken = next((item for item in execution.violations if item.oracle == self._oracle), None)
-        positions, places, before = _positions(execution.trace, execution.turns if broken is None else broken.turn)
+        positions, places = _positions(execution.trace)
+        before = len(execution.trace) if broken is None else shows_at(execution.trace, broken, execution.ending)
         alike = _setting(execution.schedule) == self._alike
         sample = Sample(broken is not None, positions, places, before, execution.schedule, alike)
         key = (*positions, str(sample.fails))
@@ -143,17 +144,9 @@ def named_values(plan: Mapping[int, int], names: Sequence[tuple[str, str]]) -> d
     return found
 
 
-def _positions(trace: Sequence[Turn], until: int) -> tuple[dict[str, int], dict[str, str], int]:
-    """Return the position and the source line of each event, and the position at which the turn ``until`` begins."""
+def _positions(trace: Sequence[Turn]) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the position and the source line of each event."""
     namer = Namer()
-    positions: dict[str, int] = {}
-    places: dict[str, str] = {}
-    before = len(trace)
-    for position, turn in enumerate(trace):
-        if turn.number >= until:
-            before = min(before, position)
-        name = namer.name(turn)
-        if name:
-            positions[name] = position
-            places[name] = turn.where
-    return positions, places, before
+    names = [(namer.name(turn), position, turn.where) for position, turn in enumerate(trace)]
+    positions = {name: position for name, position, _ in names if name}
+    return positions, {name: where for name, _, where in names if name}

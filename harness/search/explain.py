@@ -12,14 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
 
+from harness.model.errors import NothingBrokenError
 from harness.model.explanation import Deciding, Explanation, Moment, Ordering, Timeline
-from harness.model.outcome import Violation
+from harness.model.outcome import Execution, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Schedule
 from harness.search.events import MERE, in_words, ordinal, weight_of
 from harness.search.evidence import Evidence
-from harness.search.readable import DEFAULT, in_readable_form, parse_readable
+from harness.search.readable import DEFAULT, in_readable_form, parse_readable, schedule_text
 from harness.search.recording import Labelled
+from harness.search.replay import replay, replay_text
 from harness.search.result import Counterexample
 from harness.search.separate import Pair, Sample, separations
 from harness.search.target import Runner, Target
@@ -36,7 +38,7 @@ AIMED = 6
 ROUNDS = 8
 # What should hold where no oracle says so.
 _PROMISES = {
-    "assertion": "the program returns",
+    "assertion": "the program returns without an error",
     "progress": "with everything delivered, the program ends",
     "controlled": "the program stays under control of the loop",
     "determinism": "two executions of one schedule are the same",
@@ -52,28 +54,52 @@ def explain_counterexample(target: Target, found: Counterexample, *, title: str 
 
 def explanation_of(target: Target, found: Counterexample, *, title: str) -> Explanation:
     """Return why ``found`` fails. title: the scenario and the storage, or the test."""
-    execution, violation = found.execution, found.violation
-    reason = _ENDLESS.get(execution.ending.kind, "")
+    reason = _ENDLESS.get(found.execution.ending.kind, "")
     if not found.replays:
         reason = "it went another way when it was executed again"
-    explanation = Explanation(
+    explanation = described(target, found, title=title, unexplained=reason)
+    if reason:
+        return explanation
+    with target.open() as runner:
+        return _explained(runner, explanation)
+
+
+def described(target: Target, found: Counterexample, *, title: str, unexplained: str) -> Explanation:
+    """Return what is known of ``found`` without executing anything. unexplained: why it stays so."""
+    execution, violation = found.execution, found.violation
+    return Explanation(
         title=title,
         setup=target.setup,
         violation=violation,
         promise=promise_of(target, violation),
-        failing=timeline_of(execution, unwitnessed(execution), text=found.text, oracle=violation.oracle),
+        failing=plain_timeline(execution, text=found.text or schedule_text(execution.schedule.decisions)),
         found_after=found.found_after,
         found_by=found.found_by,
         difference=found.difference,
         sleeps=tuple(dict.fromkeys(name for pair in execution.inversions for name in pair)),
         without=target.without,
         minimal=found.minimal,
-        unexplained=reason,
+        unexplained=unexplained,
     )
-    if reason:
-        return explanation
-    with target.open() as runner:
-        return _explained(runner, explanation)
+
+
+def explain_schedule(target: Target, schedule: Schedule | str, *, title: str) -> Explanation:
+    """Return why a schedule, as recorded or in words, fails.
+
+    Raises DivergenceError or UsageError where it does not fit the program, and NothingBrokenError when it passes.
+    """
+    given = replay_text(target, schedule) if isinstance(schedule, str) else replay(target, schedule)
+    execution = given.execution
+    if not execution.violations:
+        raise NothingBrokenError(f"{title}: no promise is broken any more, so there is nothing to explain")
+    if isinstance(schedule, str) and " until " in schedule:
+        # a token and what is made of it hold an op to the end
+        execution = replay(target, replace(execution.schedule, facts="", turns="")).execution
+        if not execution.violations:
+            raise NothingBrokenError(f"{title}: it fails with its 'until' only, and what is let go cannot be explained")
+    text = schedule if isinstance(schedule, str) else ""
+    found = Counterexample(execution, execution.violations[0], 0, "", given.same_trace is not False, text=text)
+    return explanation_of(target, found, title=title)
 
 
 def promise_of(target: Target, violation: Violation) -> str:
@@ -95,13 +121,15 @@ def _explained(runner: Runner, explanation: Explanation) -> Explanation:
     timelines = [failing] if passing is None else [failing, passing]
     deciding = None if passing is None else _decide(evidence, timelines)
     pairs = [] if deciding is None else [(item.first.name, item.second.name) for item in deciding.orderings]
+    tried = evidence.executions + len(timelines)
     return replace(
         explanation,
+        unexplained="" if passing is not None else f"all {tried} executions that were tried fail, in whatever order",
         failing=mark(failing, pairs),
         passing=None if passing is None else mark(passing, pairs),
         deciding=deciding,
         changes=() if passing is None else _changes(failing.text, passing.text),
-        executions=evidence.executions + len(timelines),
+        executions=tried,
     )
 
 
@@ -109,8 +137,16 @@ def witnessed_timeline(runner: Runner, schedule: Schedule, *, oracle: str) -> Ti
     """Execute a schedule and return all of it."""
     labels = Labelled({decision.index: decision.value for decision in schedule.decisions})
     execution, witness = witnessed(runner, labels, discipline=schedule.discipline, rung=schedule.rung)
-    text = in_readable_form(execution.schedule.decisions, labels.names)
+    text = schedule_text(execution.schedule.decisions)
+    if schedule.discipline == "ranks":
+        text = in_readable_form(execution.schedule.decisions, labels.names)
     return timeline_of(execution, witness, text=text, oracle=oracle)
+
+
+def plain_timeline(execution: Execution, *, text: str) -> Timeline:
+    """Return what is known of an execution that was only traced: its rows, without causes."""
+    oracle = execution.violations[0].oracle if execution.violations else ""
+    return timeline_of(execution, unwitnessed(execution), text=text, oracle=oracle)
 
 
 def _look_around(evidence: Evidence) -> None:
@@ -243,7 +279,8 @@ def _nearest(samples: Sequence[Sample]) -> Sample | None:
 
 
 def _clauses(sample: Sample) -> Counter[tuple[str, str, str]]:
-    return Counter((item.kind, item.label, item.option) for item in sample.schedule.decisions)
+    """Return the decisions of a sample by name; those that are an index only, by their place."""
+    return Counter((item.kind, item.label or str(item.index), item.option) for item in sample.schedule.decisions)
 
 
 def _changes(failing: str, passing: str) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from harness.runtime.leftovers import collect
 from harness.search.determinism import execute_twice, uncontrolled
 from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
-from harness.search.recording import Labelled
+from harness.search.recording import Labelled, Planned
 from harness.search.result import Counterexample, SearchResult, Verdict
-from harness.search.shrink import shrink
+from harness.search.shrink import Shrunk, check_below, shrink
 from harness.search.target import Runner, Target
 
 Progress = Callable[[int, str], None]
@@ -30,12 +30,16 @@ Progress = Callable[[int, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failing schedule as a phase found it. plan: position to value; other choices are 0."""
+    """A failing schedule as a phase found it. plan: position to value; other choices are 0.
+
+    minimal: it was shrunk, or need not be. shrinking: the executions that this took.
+    """
 
     plan: Mapping[int, int]
     discipline: Discipline
     rung: Rung
     minimal: bool = False
+    shrinking: int = 0
 
 
 class BudgetSpent(Exception):
@@ -54,6 +58,8 @@ class Trial:
         self.phase = ""
         self.history = History()
         self.coverage = Coverage()
+        # Plans of ranks that passed; which fewer deviations pass is then known without executing them again.
+        self.passed: dict[tuple[tuple[int, int], ...], None] = {}
         self.progress = progress
 
     @property
@@ -69,6 +75,8 @@ class Trial:
             raise BudgetSpent
         execution = self.runner.run(scheduler, discipline=discipline, rung=rung)
         self.executions += 1
+        if isinstance(scheduler, Planned) and discipline == "ranks" and scheduler.fits and not execution.violations:
+            self.passed[tuple(sorted(scheduler.plan.items()))] = None
         if execution.violations and not self.found_after:
             self.found_after = self.executions
             self.first_failing = execution
@@ -167,8 +175,8 @@ def shrunk(trial: Trial, failure: Failure) -> Failure:
     if failure.minimal or (failing is not None and failing.ending.kind == "stalled"):
         return failure
     trial.phase = "shrinking"
-    plan, discipline = shrink(trial, failure.plan, failure.discipline, failure.rung)
-    return Failure(plan, discipline, failure.rung, minimal=True)
+    least = shrink(trial, failure.plan, failure.discipline, failure.rung)
+    return Failure(least.plan, least.discipline, failure.rung, minimal=True, shrinking=least.executions)
 
 
 def confirm(trial: Trial, failure: Failure) -> Counterexample:
@@ -179,8 +187,9 @@ def confirm(trial: Trial, failure: Failure) -> Counterexample:
         # Each execution blocks for a second or more of real time: once is enough to report it.
         return Counterexample(failing, failing.violations[0], trial.found_after, phase, replays=True)
     failure = shrunk(trial, failure)
-    plan, discipline = dict(failure.plan), failure.discipline
     trial.phase = "shrinking"
+    least, minimal = check_below(trial, Shrunk(dict(failure.plan), failure.discipline, failure.shrinking), failure.rung)
+    plan, discipline = least.plan, least.discipline
     labels = Labelled(plan)
     first, second, difference = execute_twice(
         trial.runner, plan, discipline=discipline, rung=failure.rung, recorder=labels
@@ -196,6 +205,8 @@ def confirm(trial: Trial, failure: Failure) -> Counterexample:
         replays=stable,
         difference=difference,
         text=in_readable_form(first.schedule.decisions, labels.names) if discipline == "ranks" else "",
+        minimal=minimal,
+        shrinking=least.executions,
     )
 
 

@@ -196,3 +196,24 @@ def in_readable_form(decisions: Any, names: list[tuple[str, str]]) -> str:
         else:
             clauses.append(f"{subject} {option}")
     return "; ".join(clauses) or DEFAULT
+
+
+def schedule_text(decisions: tuple[Any, ...]) -> str:
+    """Return the decisions of any schedule in words for a reader, which cannot be executed where they name an index."""
+    clauses = []
+    for decision in decisions:
+        subject, _, option = decision.option.rpartition(": ")
+        subject = subject or decision.label
+        if decision.kind == "hold":
+            clauses.append(f"{'let in early' if option == 'early' else 'hold'} {subject}")
+        elif decision.kind == "shape":
+            clauses.append(f"{subject} waits {option}")
+        elif decision.kind == "fault":
+            clauses.append(f"{subject} {option}")
+        elif decision.kind == "order":
+            clauses.append(f"sets of tasks in order {option}")
+        elif decision.kind == "members":
+            clauses.append(f"{option} in that order")
+        else:
+            clauses.append(f"{option or decision.label} first (choice {decision.index})")
+    return "; ".join(clauses) or DEFAULT

@@ -31,7 +31,7 @@ class Planned:
     """Follows a plan, position to value; takes the default elsewhere. Records every choice point."""
 
     def __init__(self, plan: Mapping[int, int] | None = None) -> None:
-        self._plan = plan or {}
+        self.plan = plan or {}
         self.seen: list[Seen] = []
         self.fits = True  # every planned value was legal
 
@@ -39,7 +39,7 @@ class Planned:
         """Return the planned value, or 0."""
         weigh = getattr(point.enabled, "weight", None)
         self.seen.append(Seen(point.index, point.kind, len(point.enabled), point.interesting, weigh))
-        value = self._plan.get(point.index, 0)
+        value = self.plan.get(point.index, 0)
         if value >= len(point.enabled):
             self.fits = False
             return 0

@@ -22,7 +22,8 @@ class Counterexample:
     found_after: executions until the first failing one, that one included. replays: whether the second
     execution had the same trace. difference: the first turn that differs when it had not. text: the
     schedule in words, which can be executed where it is of the discipline ``ranks``. minimal: what is known of
-    schedules with fewer deviations, or None. explanation: why it fails, or None when nobody looked.
+    schedules with fewer deviations, or None. shrinking: executions that it took to shrink. explanation: why it fails,
+    or None when nobody looked.
     """
 
     execution: Execution
@@ -33,6 +34,7 @@ class Counterexample:
     difference: str = ""
     text: str = ""
     minimal: Minimal | None = None
+    shrinking: int = 0
     explanation: Explanation | None = None
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from harness.model.explanation import NOISE
 from harness.model.schedule import Schedule
-from harness.search.events import weight_of
+from harness.search.events import MERE, weight_of
 
 # The most orderings that one separation may have.
 MAX_ORDERINGS = 3
@@ -52,7 +52,7 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
     """Yield sets of orderings that all ``samples`` agree with: smallest first, then the most telling.
 
     samples: the first failing one is the one that is explained: of equally telling orderings the one whose first event
-    comes earliest there is the cause rather than what it led to.
+    comes earliest there is the cause rather than what it led to. Of mere turns it is the latest that does.
     """
     failing = [sample for sample in samples if sample.fails]
     passing = [sample for sample in samples if not sample.fails]
@@ -63,7 +63,7 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
     masks = {pair: _reversed_in(passing, pair) for pair in _candidates(failing, passing)}
     ranked = sorted(
         (pair for pair in masks if masks[pair]),
-        key=lambda pair: (weight_of(pair[0]) + weight_of(pair[1]), model.positions[pair[0]], pair),
+        key=lambda pair: (weight_of(pair[0]) + weight_of(pair[1]), _closeness(model, pair[0]), pair),
     )
     everyone = (1 << len(passing)) - 1
     yield from ((pair,) for pair in ranked if masks[pair] == everyone)
@@ -76,6 +76,12 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
                 covered |= masks[pair]
             if covered == everyone:
                 yield chosen
+
+
+def _closeness(model: Sample, name: str) -> int:
+    """Return the place of a first event among equally telling ones: the earliest event, or the latest mere turn."""
+    position = model.positions[name]
+    return -position if weight_of(name) >= MERE else position
 
 
 def _candidates(failing: Sequence[Sample], passing: Sequence[Sample]) -> list[Pair]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from harness.model.explanation import NOISE, Lane, Pending, Row, RowKind, Timeline, WakeUp
 from harness.model.outcome import Execution, Turn, Violation
-from harness.search.events import Namer, in_words, weight_of
+from harness.search.events import Namer, in_words, shows_at, weight_of
 from harness.search.witness import Seen, Witness
 
 _TURNS = re.compile(r"\(turn (\d+)\)")
@@ -39,6 +39,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
         name, own = namer.name(entry), lanes[lane].path if lane >= 0 else ""
         rows.append(_row(seen, entry, name, lane=lane, own=own, op=ops.get(seen.op, -1), told=told))
     pending = _pending(witness, places, numbers)
+    rows = _with_waits(rows, pending)
     return Timeline(
         schedule=execution.schedule,
         text=text,
@@ -53,7 +54,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
             for seen, _ in entries
             if seen.cause is not None and seen.cause in places
         ),
-        broken=-1 if broken is None else _broken_at(rows, broken),
+        broken=-1 if broken is None else _broken_at(rows, broken, execution),
     )
 
 
@@ -83,11 +84,16 @@ def _lanes(entries: Sequence[tuple[Seen, Turn]], witness: Witness) -> tuple[Lane
     """Return the tasks in the order of their first turn, those that only wait behind them."""
     ran = [entry.lane for _, entry in entries if _is_turn(entry)]
     paths = list(dict.fromkeys([*ran, *(op.owner for op in witness.ops.values() if op.owner != "loop")]))
-    return tuple(Lane(path, _short(path, paths)) for path in paths)
+    return tuple(Lane(path, name) for path, name in zip(paths, short_names(paths), strict=True))
 
 
 def _is_turn(entry: Turn) -> bool:
     return entry.lane != "loop" and not entry.lane.startswith("run ")
+
+
+def short_names(paths: Sequence[str]) -> list[str]:
+    """Return of each path the shortest end, at a ``/``, that no other of them has."""
+    return [_short(path, paths) for path in paths]
 
 
 def _short(path: str, paths: Sequence[str]) -> str:
@@ -102,7 +108,9 @@ def _short(path: str, paths: Sequence[str]) -> str:
 
 def _lane_of(seen: Seen, entry: Turn, witness: Witness, numbers: dict[str, int]) -> int:
     if entry.what.startswith("deliver "):
-        return numbers.get(witness.ops[seen.op].owner, -1) if seen.op else -1
+        name = entry.what.removeprefix("deliver ")
+        owner = witness.ops[seen.op].owner if seen.op else name.rpartition("/")[0]
+        return numbers.get(owner, -1)
     return numbers.get(entry.lane, -1)
 
 
@@ -171,6 +179,18 @@ def _pending(witness: Witness, places: dict[Seen, int], numbers: dict[str, int])
     )
 
 
+def _with_waits(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
+    """Return the rows with what a turn waits for, where it parked something of its own."""
+    found = list(rows)
+    for op in ops:
+        row = found[op.parked] if op.parked >= 0 else None
+        if row is not None and row.text == "waits" and row.lane == op.lane:
+            how = ", held" if op.held else ""
+            text = f"waits for {op.name.rpartition('/')[2]}{how}"
+            found[op.parked] = replace(row, text=text, weight=min(row.weight, 1 if op.held else 6))
+    return found
+
+
 def _with_holds(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
     """Return the rows with what deviates among what a reader must see."""
     return [
@@ -179,8 +199,12 @@ def _with_holds(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
     ]
 
 
-def _broken_at(rows: Sequence[Row], violation: Violation) -> int:
-    """Return the last row of the violation's turn, of which a fact goes before what happened next."""
-    found = [index for index, row in enumerate(rows) if row.turn <= violation.turn]
-    facts = [index for index in found if rows[index].turn == violation.turn and rows[index].kind == "fact"]
-    return (facts or found or [-1])[-1]
+def _broken_at(rows: Sequence[Row], violation: Violation, execution: Execution) -> int:
+    """Return the row at which the violation shows: the last of its turn, of which a fact goes before what came next."""
+    entries = [Turn(row.turn, row.now_s, "", row.text) for row in rows]
+    first = shows_at(entries, violation, execution.ending)
+    same = [index for index in range(first, len(rows)) if rows[index].turn == rows[first].turn]
+    if rows[first:] and rows[first].text.startswith("raises"):
+        return first
+    facts = [index for index in same if rows[index].kind == "fact"]
+    return (facts or same or [len(rows) - 1])[-1]

@@ -100,7 +100,7 @@ def test_failures_are_kept_and_replay_from_a_folder(harness, tmp_path):
     assert json.loads(file.read_text())["where"] == "scenarios/issue_9615.py::issue_9615"
     assert str(tmp_path) not in file.read_text()
     again = harness("search", "issue_9615", "--storage", "sqlite", "--no-shapes")
-    assert "found after 1 execution(s) by store" in again.stdout
+    assert "found     after 1 execution by store" in again.stdout
     os.rename(tmp_path / ".harness", tmp_path / "artefact")
     before = file.name, (tmp_path / "artefact" / file.name).read_text()
     result = harness("replay", "artefact")

@@ -19,9 +19,10 @@ from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import StorageRoom, clock_patch, load_adapter
 from harness.model.errors import HarnessError, UsageError
 from harness.model.rung import Rung
+from harness.report.lines import plain
 from harness.report.text import failure_report
 from harness.runtime.shapes import SHAPES
-from harness.search.explain import explain_counterexample
+from harness.search.explain import explanation_of
 from harness.search.portfolio import search
 from harness.search.target import Target
 
@@ -76,8 +77,8 @@ def check_storage(
         error = found.execution.ending.error
         if isinstance(error, UsageError):
             raise error
-        found = explain_counterexample(target, found)
-        raise StorageContractError(failure_report(found, title=f"{name}: {title}", replay="run this check again"))
+        explanation = explanation_of(target, found, title=f"{name}: {title}")
+        raise StorageContractError(plain(failure_report(explanation, replay="run this check again")))
     return StorageReport(name, tuple(_CHECKS.values()), executions)
 
 

@@ -1,4 +1,4 @@
-"""Timelines: who ran, what woke whom, and what was parked in between."""
+"""Witnessed executions: who ran, what woke whom, and what was parked in between."""
 
 import asyncio
 import contextlib
@@ -38,7 +38,7 @@ def test_rows_say_who_ran_and_what_woke_them():
     assert found.lanes == (Lane("program", "program"), Lane("worker", "worker"))
     assert [(row.turn, row.lane, row.kind, row.text) for row in found.rows if row.kind != "callback"] == [
         (1, 0, "turn", "waits"),
-        (2, 1, "turn", "waits"),
+        (2, 1, "turn", "waits for io"),
         (2, 1, "arrival", "io arrives"),
         (3, 1, "turn", "returns"),
         (4, 0, "turn", "returns"),

@@ -1,0 +1,64 @@
+"""``harness explain``: why one failing schedule fails.
+
+Owns the options and the output; must not know how an explanation is found.
+"""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from harness.adapters.explaining import export_line, title_of
+from harness.adapters.terminal import echo, width_of
+from harness.commands.recorded import given_schedule, split
+from harness.model.errors import NothingBrokenError
+from harness.report.json import explanation_object
+from harness.report.text import failure_report
+from harness.search.explain import explain_schedule
+
+FOUND = 1
+
+
+@click.command("explain")
+@click.argument("scenario", metavar="[SCENARIO]")
+@click.argument("schedule", metavar="SCHEDULE", required=False)
+@click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
+@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
+@click.option("--faults", help="For a schedule in words: what may happen to a run.")
+@click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain_command(
+    scenario: str,
+    schedule: str | None,
+    storage: str | None,
+    shapes: bool | None,
+    faults: str | None,
+    fix: str | None,
+    as_json: bool,
+) -> int:
+    """Say which ordering decides that SCHEDULE of SCENARIO fails, and which change makes it pass.
+
+    SCHEDULE is the token that a search printed, which is enough alone, or words such as "hold done/save#1.commit".
+    About a hundred executions are made. Exit status 1 when it fails, and 0 when there is nothing to explain any more.
+    """
+    scenario, schedule = ("", scenario) if schedule is None else (scenario, schedule)
+    given = given_schedule(scenario, schedule, storage=storage, shapes=shapes, faults=split(faults), fix=fix)
+    try:
+        explanation = explain_schedule(given.target, given.schedule, title=title_of(given.target))
+    except NothingBrokenError as error:
+        click.echo(str(error) if not as_json else json.dumps({"explained": False, "message": str(error)}, indent=2))
+        return 0
+    if as_json:
+        click.echo(json.dumps(explanation_object(explanation), indent=2))
+        return FOUND
+    token = explanation.schedule.token()
+    reference = scenario or given.scenario.name
+    lines = failure_report(
+        explanation,
+        replay=f"harness replay {reference} {token}",
+        export=export_line("harness", reference, given.scenario, token, rung=explanation.rung),
+        width=width_of(),
+    )
+    echo(lines)
+    return FOUND

@@ -1,0 +1,200 @@
+"""The table of an execution: one column per task, one row per turn, and only the turns that matter.
+
+Owns which rows fit and how wide columns are; must not know why an execution is shown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.model.explanation import NOISE, Row, Timeline
+from harness.report.lines import Line, Span, Style, relative, shorten, wrap
+from harness.search.events import MERE
+from harness.search.timeline import short_names
+
+# Narrower than this, a column per task says less than a mark per task with the text behind all of them.
+_MIN_COLUMN = 14
+_CELL_LINES = 2
+_GAP = 2
+_TURN = 6
+_MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+# What no task did: a run that starts or ends.
+_NOBODY = -1
+
+
+@dataclass(slots=True)
+class Entry:
+    """One row of the table. column: number, or ``_NOBODY``. weight: as of rows. marked: it is one of what decides.
+
+    texts: with the weight of each, in order. where: the source line of the most telling one.
+    """
+
+    turn: int
+    column: int
+    texts: list[tuple[int, str]]
+    where: str
+    weight: int
+    marked: bool
+    arrival: bool = False
+
+    def text(self, room: int = 1000) -> str:
+        """Return what happened in one line of ``room`` columns; the least telling part goes first."""
+        texts = list(dict.fromkeys(self.texts))
+        while len(texts) > 1 and sum(len(text) + 2 for _, text in texts) > room + 2:
+            texts.remove(max(reversed(texts), key=lambda item: item[0]))
+        return shorten(", ".join(text for _, text in texts), room)
+
+
+def table(timeline: Timeline, *, width: int, limit: int) -> list[Line]:
+    """Return the header and the rows that matter most, in at most ``limit`` lines of ``width`` columns."""
+    names, numbers = _columns(timeline)
+    entries = _entries(timeline, numbers)
+    left = sorted(entries, key=lambda entry: (entry.weight, entry.turn))[: max(limit - 1, 0)]
+    while left:
+        lines = _layout([entry for entry in entries if entry in left], names, width=width)
+        if len(lines) <= limit:
+            return lines
+        left.pop()
+    return []
+
+
+def _columns(timeline: Timeline) -> tuple[list[str], list[int]]:
+    """Return the name of each column, and the column of each lane.
+
+    Tasks of one name in runs that follow each other share a column.
+    """
+    ends: dict[int, int] = {}
+    begins: dict[int, int] = {}
+    for index, row in enumerate(timeline.rows):
+        begins.setdefault(row.lane, index)
+        ends[row.lane] = index
+    keys: list[tuple[str, int]] = []  # path without the ordinal of the run, and the last row so far
+    numbers: list[int] = []
+    for lane, item in enumerate(timeline.lanes):
+        key = re.sub(r"^([^/#]+)#\d+", r"\1", item.path)
+        begin, end = begins.get(lane, 0), ends.get(lane, 0)
+        of_run = "/" in key or any(other.path.startswith(f"{item.path}/") for other in timeline.lanes)
+        free = [column for column, (other, last) in enumerate(keys) if other == key and last < begin and of_run]
+        if not free:
+            keys.append((item.path if key in [other for other, _ in keys] else key, end))
+            free = [len(keys) - 1]
+        keys[free[0]] = keys[free[0]][0], end
+        numbers.append(free[0])
+    return short_names([key for key, _ in keys]), numbers
+
+
+def _entries(timeline: Timeline, numbers: Sequence[int]) -> list[Entry]:
+    """Return what happened until the violation, one entry per turn and column."""
+    marked = {index for pair in timeline.deciding for index in pair}
+    rows = timeline.rows[: timeline.broken + 1] if timeline.broken >= 0 else timeline.rows
+    woken = {item.woken: item.cause for item in timeline.wake_ups}
+    found: list[Entry] = []
+    turn_text: tuple[int, str] | None = None
+    last = -1  # the row of the last entry that is an arrival and was followed by nothing else
+    for index, row in enumerate(rows):
+        if row.weight >= NOISE or (row.text == "waits" and row.weight >= MERE):
+            last = last if row.kind == "callback" and woken.get(index) == last else -1
+            continue
+        column = _NOBODY if row.run >= 0 and row.text.startswith("run ") else _column(row, numbers)
+        entry = found[-1] if found else None
+        if entry is None or not _belongs(entry, row, column, after_arrival=last >= 0):
+            entry = Entry(row.turn, column, [], "", NOISE, False)
+            found.append(entry)
+        entry.arrival = row.kind == "arrival"
+        last = index if entry.arrival else -1
+        entry.turn = row.turn
+        text = row.weight, _text(timeline, row)
+        if row.kind == "fact" and turn_text is not None and turn_text in entry.texts:
+            entry.texts.insert(entry.texts.index(turn_text), text)  # what a turn came to is said last
+        else:
+            entry.texts.append(text)
+            turn_text = text if row.kind == "turn" else None
+        if row.where and (row.weight < entry.weight or not entry.where):
+            entry.where = row.where
+        entry.weight = min(entry.weight, row.weight)
+        entry.marked = entry.marked or index in marked
+    return found
+
+
+def _column(row: Row, numbers: Sequence[int]) -> int:
+    return numbers[row.lane] if row.lane >= 0 else _NOBODY
+
+
+def _belongs(entry: Entry, row: Row, column: int, *, after_arrival: bool) -> bool:
+    """Return whether ``row`` goes on with ``entry``: the same turn, or the turn that its arrival let run."""
+    if entry.column != column or row.kind == "arrival":
+        return False
+    return after_arrival if entry.arrival else entry.turn == row.turn
+
+
+def _text(timeline: Timeline, row: Row) -> str:
+    if row.op < 0:
+        return row.text
+    op = timeline.ops[row.op]
+    how = " after a hold" if op.held else " early" if op.early else ""
+    return f"{row.text}{how}"
+
+
+def _layout(entries: Sequence[Entry], names: Sequence[str], *, width: int) -> list[Line]:
+    used = sorted({entry.column for entry in entries if entry.column != _NOBODY})
+    places = [_place(entry.where, width) for entry in entries]
+    column = max(map(len, places), default=0)
+    room = width - 2 - _TURN - (column + _GAP if column else 0)
+    widths = _widths(used, entries, names, room)
+    lines: list[Line] = []
+    head = [(" " * _GAP).join(names[number].ljust(size) for number, size in widths.items())] if widths else []
+    head = head or [_legend(used, names)]
+    lines.append((Span("  turn  ", "dim"), Span(shorten(head[0], room).rstrip(), "key")))
+    for entry, place in zip(entries, places, strict=True):
+        cells = _cells(entry, widths, used, names, room)
+        style: Style = "bad" if entry.marked else ""
+        for number, cell in enumerate(cells):
+            turn = "" if number or entry.arrival else str(entry.turn)
+            start = "> " if entry.marked and not number else "  "
+            shown = place and not number
+            line = (Span(f"{start}{turn.rjust(4)}  ", "dim"), Span(cell.ljust(room) if shown else cell, style))
+            lines.append((*line, Span(f"  {place}", "dim")) if shown else line)
+    return lines
+
+
+def _cells(entry: Entry, widths: dict[int, int], used: Sequence[int], names: Sequence[str], room: int) -> list[str]:
+    if entry.column == _NOBODY:
+        return [shorten(f"-- {entry.text()} --", room)]
+    if not widths:
+        marks = "".join(
+            _MARKS[place % len(_MARKS)] if number == entry.column else "." for place, number in enumerate(used)
+        )
+        head = f"{marks}  {names[entry.column]}: "
+        return [shorten(f"{head}{entry.text(max(room - len(head), 20))}", room)]
+    before = sum(size + _GAP for number, size in widths.items() if number < entry.column)
+    last = entry.column == used[-1]
+    size = room - before if last else widths[entry.column]
+    return [" " * before + part for part in wrap(entry.text(_CELL_LINES * size), size)[:_CELL_LINES]]
+
+
+def _legend(used: Sequence[int], names: Sequence[str]) -> str:
+    return f"{'tasks'.ljust(len(used))}  what happens"
+
+
+def _widths(used: Sequence[int], entries: Sequence[Entry], names: Sequence[str], room: int) -> dict[int, int]:
+    """Return the width of each column, or nothing when there are too many."""
+    natural = {number: len(names[number]) for number in used}
+    for entry in entries:
+        if entry.column != _NOBODY:
+            natural[entry.column] = max(natural[entry.column], len(entry.text()))
+    while sum(natural.values()) + _GAP * (len(natural) - 1) > room:
+        widest = max(natural, key=lambda number: natural[number])
+        if natural[widest] <= _MIN_COLUMN:
+            return {}
+        natural[widest] -= 1
+    return natural
+
+
+def _place(where: str, width: int) -> str:
+    """Return a source line as long as there is room for it."""
+    text = relative(where)
+    if len(text) <= width // 4:
+        return text
+    return text.rpartition("/")[2]

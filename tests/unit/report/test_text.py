@@ -1,0 +1,171 @@
+"""Reports of failures: whole texts, and that they fit."""
+
+import asyncio
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness.adapters.loading import find_scenario
+from harness.adapters.portfolio import make_phases
+from harness.adapters.targets import scenario_target
+from harness.model.explanation import Minimal
+from harness.report.lines import plain
+from harness.report.text import failure_report
+from harness.search.explain import explanation_of
+from harness.search.portfolio import search
+
+SCENARIOS = Path(__file__).parents[3] / "scenarios"
+
+
+async def transfer():
+    """Two withdrawals, one of which is slow to begin."""
+    balance = 100
+
+    async def withdraw(amount):
+        nonlocal balance
+        before = balance
+        await harness.point("database")
+        balance = before - amount
+
+    async def late():
+        await harness.point("queue")
+        await withdraw(20)
+
+    await asyncio.gather(withdraw(10), late())
+    assert balance == 70
+
+
+async def crowd():
+    """Twelve tasks, of which the first must not be last."""
+    order = []
+
+    async def work(number):
+        await harness.point("call")
+        order.append(number)
+
+    await asyncio.gather(*(work(number) for number in range(12)))
+    assert order[-1] != 0
+
+
+def report(explanation, *, width=100):
+    """Return the text, with the numbers of this file's lines counted from their function's first one."""
+    text = plain(failure_report(explanation, replay="harness replay TOKEN", export="harness export TOKEN", width=width))
+
+    def relative(match):
+        line = int(match[2])
+        code = max((c for c in (transfer.__code__, crowd.__code__) if c.co_firstlineno <= line), key=first_line)
+        return f"{match[1]}+{line - code.co_firstlineno:<{len(match[2]) - 1}}".rstrip()
+
+    return re.sub(r"(test_text\.py):(\d+)", relative, text)
+
+
+def first_line(code):
+    """Return where a function begins."""
+    return code.co_firstlineno
+
+
+LOST = """\
+transfer: assertion is violated (rung exact)
+  expected  the program returns without an error
+  got       the program raised AssertionError: assert 90 == 70
+  found     explained with 65 executions
+  schedule  hold withdraw/database
+  decides   fails when late/queue arrives  tests/unit/report/test_text.py+11
+                before withdraw/database arrives  tests/unit/report/test_text.py+7
+            passes when it is the other way round; 2 failing and 2 passing executions agree, 9 made
+            to check it
+
+  turn  transfer               withdraw                   late
+     2                         waits for database, held                              test_text.py+7
+     3                                                    waits for queue            test_text.py+11
+>    4                                                    queue arrives, waits for   test_text.py+11
+                                                          database
+     5                                                    database arrives, returns  test_text.py+7
+>    7                         database arrives after a                              test_text.py+7
+                               hold, returns
+     9  raises AssertionError                                                        test_text.py+15
+
+  passes    - hold withdraw/database
+            there withdraw/database arrives in turn 3, before late/queue arrives in turn 5
+
+  replay: harness replay TOKEN
+  export: harness export TOKEN"""
+
+CROWD = """\
+  turn  tasks          what happens
+     2  .2...........  work: waits for ca..  test_text.py+5
+     3  ..3..........  work#2: waits for ..  test_text.py+5
+     4  ...4.........  work#3: waits for ..  test_text.py+5"""
+
+FAILED_9615 = """\
+issue_9615 on remote: completed_steps_restored is violated (rung exact)
+  expected  a step whose completion was visible before its run ended is not executed again on resume
+  got       done(7) completed in run 0 (turn 3) and was executed again in run 1 (turn 19); its
+            done/save#1 was cancelled before its commit (turn 10)
+  found     after 1 execution by sweep; explained with 70 executions
+  schedule  default order
+  minimal   it fails in default order, without a deviation
+  decides   fails when order_flow/flaky raises RuntimeError  scenarios/issue_9615.py:25
+                before done/save#1 commits (run 0)  agent_framework/_workflows/_functional.py:N
+            passes when it is the other way round; 6 failing and 1 passing executions agree, 11 made
+            to check it
+"""
+
+
+@pytest.fixture(scope="module")
+def lost():
+    """Return the explanation of a lost update."""
+    return harness.explain(transfer, "hold withdraw/database")
+
+
+@pytest.fixture(scope="module")
+def last():
+    """Return the explanation of a failure among twelve tasks."""
+    return harness.explain(crowd, "hold work/call")
+
+
+def test_a_lost_update_is_a_table_of_two_tasks(lost):
+    """What was expected, what decides, who did what, and what to change."""
+    assert report(lost) == LOST
+
+
+def test_many_tasks_have_a_mark_each_and_say_their_name(last):
+    """A column per task, one character wide, where there is no room for more."""
+    assert CROWD in report(last, width=60)
+    assert "decides   no ordering of two events, nor two or three of" in report(last, width=60)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 250])
+def test_a_report_fits(lost, last, width):
+    """At most 40 lines, none wider than the terminal but those that are to be copied."""
+    for explanation in (lost, last, replace(last, violation=replace(last.violation, message="word " * 900))):
+        lines = plain(failure_report(explanation, replay="-", export="-", width=width)).splitlines()
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("minimal", "text"),
+    [
+        (Minimal(1, complete=True, tried=12), "no schedule with fewer than 1 deviation fails (12 tried)"),
+        (
+            Minimal(0, complete=False, tried=3, reason="about 900 schedules have 1"),
+            "not checked below 1 deviation: about 900 schedules have 1",
+        ),
+    ],
+)
+def test_what_is_known_below_is_said(lost, minimal, text):
+    """Checked, or not checked and why."""
+    assert f"\n  minimal   {text}\n" in report(replace(lost, minimal=minimal))
+
+
+@pytest.mark.slow
+def test_9615_says_what_a_maintainer_asks():
+    """Which promise broke, how, when it does, and with which source lines."""
+    target = scenario_target(find_scenario("issue_9615", folder=SCENARIOS), "remote", shapes=False)
+    found = search(target, phases=make_phases(rung=target.rung), budget=5).counterexample
+    text = report(explanation_of(target, found, title="issue_9615 on remote"))
+    assert re.sub(r"_functional\.py:\d+", "_functional.py:N", text).startswith(FAILED_9615)
