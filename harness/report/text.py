@@ -97,14 +97,15 @@ def _effort(explanation: Explanation) -> str:
 
 
 def _minimal(explanation: Explanation) -> str:
-    minimal, needed = explanation.minimal, explanation.deviations
+    minimal = explanation.minimal
     assert minimal is not None  # asked for only then
-    if not needed:
+    tried = f"({minimal.tried} tried)"
+    if minimal.complete and not minimal.below:
         return "it fails in default order, without a deviation"
     if minimal.complete:
-        return f"no schedule with fewer than {_count(needed, 'deviation')} fails ({minimal.tried} tried)"
-    below = f"none with fewer than {minimal.below} fails ({minimal.tried} tried); " if minimal.below else ""
-    return f"{below}not checked below {_count(needed, 'deviation')}: {minimal.reason}"
+        return f"no schedule with fewer than {_count(minimal.below, 'deviation')} fails {tried}"
+    below = f"none with fewer than {minimal.below} fails {tried}; " if minimal.below else ""
+    return f"{below}others are not checked: {minimal.reason}"
 
 
 def _decides(explanation: Explanation, width: int) -> list[Line]:

@@ -11,6 +11,7 @@ second op of that name. What a clause names is looked up while the program runs,
     SUBJECT waits SHAPE        the await shape of a save
     SUBJECT OPTION             a fault, such as ``run 0 cancelled at moment 3``
     sets of tasks in order N   how sets of tasks iterate
+    the program's NAME is X    what a program that the search makes up looks like
     default order              no deviation
 """
 
@@ -32,6 +33,7 @@ _HOLD = re.compile(r"hold (?P<op>\S.*?)(?: until (?P<until>.+))?")
 _EARLY = re.compile(r"let in (?P<op>\S.*?) early")
 _SHAPE = re.compile(r"(?P<op>\S+) waits (?P<option>\S+)")
 _ORDER = re.compile(r"sets of tasks in order (?P<option>\d+)")
+_PROGRAM = re.compile(r"the program's (?P<op>.+) is (?P<option>\S+)")
 _NUMBERED = re.compile(r"(?P<name>.+) \((?P<ordinal>\d+)(?:st|nd|rd|th)\)")
 
 
@@ -60,8 +62,8 @@ class Readable:
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return what the first unused clause that names this choice point says, or 0."""
-        if point.kind == "order":
-            clause = self._first("order", "")
+        if point.kind in ("order", "program"):
+            clause = self._first(point.kind, "" if point.kind == "order" else str(point.subject))
             return 0 if clause is None else self._option(clause, point)
         name = str(point.subject)
         if point.kind == "hold":
@@ -149,6 +151,8 @@ def _parse(part: str) -> Clause:
         return Clause(part, "hold", name, ordinal, option="early")
     if match := _ORDER.fullmatch(part):
         return Clause(part, "order", "", option=match["option"])
+    if match := _PROGRAM.fullmatch(part):
+        return Clause(part, "program", match["op"], option=match["option"])
     if match := _SHAPE.fullmatch(part):
         return Clause(part, "shape", match["op"], option=match["option"])
     subject, _, option = part.partition(" ")
@@ -193,6 +197,8 @@ def in_readable_form(decisions: Any, names: list[tuple[str, str]]) -> str:
             clauses.append(f"sets of tasks in order {option}")
         elif kind == "members":
             clauses.append(f"{option} in that order")
+        elif kind == "program":
+            clauses.append(f"the program's {subject} is {option}")
         else:
             clauses.append(f"{subject} {option}")
     return "; ".join(clauses) or DEFAULT
@@ -214,6 +220,8 @@ def schedule_text(decisions: tuple[Any, ...]) -> str:
             clauses.append(f"sets of tasks in order {option}")
         elif decision.kind == "members":
             clauses.append(f"{option} in that order")
+        elif decision.kind == "program":
+            clauses.append(f"the program's {subject} is {option}")
         else:
             clauses.append(f"{option or decision.label} first (choice {decision.index})")
     return "; ".join(clauses) or DEFAULT

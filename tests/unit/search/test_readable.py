@@ -65,6 +65,17 @@ def test_a_hold_ends_with_what_it_waits_for():
     assert order("let in call early") == ("failed", "saved")
 
 
+def test_a_program_that_the_search_makes_up_is_chosen_by_name():
+    """In any order of the clauses."""
+
+    async def program():
+        loop = asyncio.get_running_loop()
+        return [loop.choose("program", range(3), subject=name) for name in ("kind", "failure of s3")]
+
+    text = "the program's failure of s3 is 1; the program's kind is 2"
+    assert replay_text(Target("program", program), text).execution.ending.value == [2, 1]
+
+
 @pytest.mark.parametrize("edits", [{"unrelated": True}, {"awaits": 3}, {"unrelated": True, "awaits": 1}])
 def test_it_survives_edits_elsewhere(edits):
     """More awaits, an unrelated task."""
