@@ -125,9 +125,7 @@ def list_command(context: click.Context, folder: Path, known_bugs: bool, as_json
 @click.option("--database/--no-database", default=True, help="Start from what failed before, and remember failures.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), default=FAILURES, show_default=True)
 @click.option("--no-store", is_flag=True, help="Do not run what failed before first, and do not keep failures.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes that share the search."
-)
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes that share the search. Default: 1.")
 @click.option("--cluster", metavar="ADDRESS", help="Share it on this Dask cluster instead.")
 @html_option
 @json_option
@@ -145,7 +143,7 @@ def search(
     database: bool,
     store: Path,
     no_store: bool,
-    jobs: int,
+    jobs: int | None,
     cluster: str | None,
     pages: PageFolder | None,
     as_json: bool,
@@ -158,14 +156,14 @@ def search(
     said: list[str] = []
     if rung is not None:
         _parse_rung(rung)
-    with open_pool(jobs, cluster=cluster) as pool:
+    with open_pool(jobs, default=1, cluster=cluster) as pool:
         for item in chosen:
             recipes = [
                 ScenarioRecipe(scenario, item.name, name, fix, rung, clock, shapes, split(faults))
                 for name in storage or usable_here(item)
             ]
             searching = Searching(
-                scheduler, budget or item.budget, seed, DATABASE if database else None, failures, _progress
+                scheduler, budget or item.budget, seed, DATABASE if database else None, failures, _progress, _warn
             )
             rows = list(searching.search(recipes, pool=pool, said=said))
             found = [

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness.model.errors import UsageError
 from harness.search.pool import Pool
 
 
@@ -20,8 +21,14 @@ def default_jobs() -> int:
 
 
 @contextmanager
-def open_pool(jobs: int, *, cluster: str | None = None) -> Iterator[Pool | None]:
-    """Yield a pool, or None where this process does everything by itself; nothing of it is left at the end."""
+def open_pool(jobs: int | None, *, default: int, cluster: str | None) -> Iterator[Pool | None]:
+    """Yield a pool, or None where this process does everything by itself; nothing of it is left at the end.
+
+    jobs, cluster: as they were given. default: the jobs when neither was. Raises UsageError for both.
+    """
+    if jobs is not None and cluster is not None:
+        raise UsageError("--jobs and --cluster exclude each other: a cluster has as many jobs as it has threads")
+    jobs = jobs or default
     if cluster is not None:
         from harness.adapters.dask.cluster import Cluster
 

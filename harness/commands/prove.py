@@ -79,7 +79,7 @@ def prove(
         recipe.target()  # a wrong name is told before anything runs
     status = 0
     objects: list[dict[str, Any]] = []
-    with open_pool(jobs or default_jobs(), cluster=cluster) as pool:
+    with open_pool(jobs, default=default_jobs(), cluster=cluster) as pool:
         for recipe in recipes:
             done = _prove_one(recipe, pool, mode=cast(Mode, mode), bound=bound, budget=budget, seconds=seconds)
             objects.append(done.result)

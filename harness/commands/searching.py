@@ -19,13 +19,16 @@ from harness.search.parts import Elsewhere, Part, search_parts
 from harness.search.pool import Answers, Pool
 from harness.search.portfolio import Progress
 from harness.search.result import SearchResult
-from harness.search.store import Store, Stored
+from harness.search.store import Store, Stored, Warn
 from harness.search.target import Target
 
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """How to search. budget: executions per storage. database: a directory, or None. progress: shows it, per target."""
+    """How to search. budget: executions per storage. database: a directory, or None. progress: shows it, per target.
+
+    warn: takes the line about a target that others could not finish.
+    """
 
     scheduler: str
     budget: int
@@ -33,6 +36,7 @@ class Searching:
     database: Path | None
     failures: Store | None
     progress: Callable[[Target], AbstractContextManager[Progress | None]]
+    warn: Warn
 
     def parts(self, target: Target) -> list[Part]:
         """Return the parts of a search of ``target``; raises UsageError for a scheduler that cannot be used."""
@@ -65,6 +69,8 @@ class Searching:
             if stored is not None:
                 stored.close(result)  # before it is explained, which may take a while and be interrupted
                 said += stored.lines()
+            if result.broken:
+                self.warn(f"{target.name} on {recipe.storage}: {result.broken}")
             yield target, explained(target, result)
             if result.interrupted:
                 return

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from harness.model.errors import WorkerError
 from harness.model.rung import Rung
 from harness.runtime.clock import real_time
 from harness.search.pool import Answers, Bench
@@ -91,7 +92,8 @@ def search_parts(
     """Look for a violation of ``target`` in ``parts``; what is returned does not depend on ``elsewhere``.
 
     first: phases that come before the parts and outside their budgets.
-    KeyboardInterrupt ends the search with ``interrupted`` set and what the parts have found so far.
+    KeyboardInterrupt ends the search with ``interrupted`` set, and a WorkerError with ``broken``; both with what the
+    parts have found so far.
     """
     began = real_time()
     with collected(), target.open() as runner:
@@ -100,12 +102,9 @@ def search_parts(
             found = look(whole.trial, first) or whole.look(parts)
             counterexample = check_passing(whole.trial) if found is None else confirm(whole.trial, found)
         except KeyboardInterrupt:
-            known = whole.known_failure()
-            trial = whole.trial
-            counterexample = None if known is None else confirm(trial, known)
-            result = result_of(trial, counterexample, began=began)
-            verdict = "unfinished" if counterexample is None else result.verdict
-            return replace(result, verdict=verdict, interrupted=True, failing=trial.first_failing)
+            return replace(whole.what_is_known(began), interrupted=True)
+        except WorkerError as error:
+            return replace(whole.what_is_known(began), broken=str(error))
         finally:
             if elsewhere is not None:
                 elsewhere.answers.drop(elsewhere.numbers)
@@ -127,7 +126,15 @@ class Whole:
                 return found
         return None
 
-    def known_failure(self) -> Failure | None:
+    def what_is_known(self, began: float) -> SearchResult:
+        """Return the result of a search that ends before it is done. began: on the real clock."""
+        trial, known = self.trial, self._known_failure()
+        counterexample = None if known is None else confirm(trial, known)
+        result = result_of(trial, counterexample, began=began)
+        verdict = "unfinished" if counterexample is None else result.verdict
+        return replace(result, verdict=verdict, failing=trial.first_failing)
+
+    def _known_failure(self) -> Failure | None:
         """Return a failure that some part elsewhere has found and nobody has asked for yet."""
         if self._elsewhere is None:
             return None

@@ -262,7 +262,7 @@ class Processes:
         # Sets of texts iterate alike in all of them.
         environment = {**os.environ, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")}
         actions = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, sink, 1)]
-        return os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+        return os.posix_spawn(sys.executable, command, environment, file_actions=actions, setsigmask=[signal.SIGINT])
 
     def _end(self, worker: Hand) -> str:
         """End a worker and wait for it; return how it ended."""

@@ -58,7 +58,7 @@ class SearchResult:
     """How a search ended.
 
     executions: all of them, shrinking included. seconds: of real time. failing: what had failed when the
-    search was interrupted before it was done with it.
+    search was interrupted before it was done with it. broken: why other processes could not finish it, or "".
     """
 
     verdict: Verdict
@@ -67,3 +67,4 @@ class SearchResult:
     counterexample: Counterexample | None = None
     interrupted: bool = False
     failing: Execution | None = None
+    broken: str = ""

@@ -90,8 +90,10 @@ class Worker:
                 os._exit(1)  # others may have more; nothing here can be trusted now
             except HarnessError as error:
                 answer = "refused", number, str(error)
-            except BaseException:
-                answer = "refused", number, f"a worker process failed: {traceback.format_exc()}"
+            except BaseException as error:
+                place = traceback.extract_tb(error.__traceback__)[-1]
+                said = " ".join(f"{type(error).__name__}: {error}".split())
+                answer = "refused", number, f"a worker process failed: {said} ({place.filename}:{place.lineno})"
             faulthandler.cancel_dump_traceback_later()
             write_all(self._sink, frame(answer))
 

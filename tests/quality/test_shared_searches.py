@@ -1,6 +1,8 @@
 """Searches that several processes share: the result does not depend on how many there are."""
 
 import dataclasses
+import os
+import signal
 
 import pytest
 
@@ -12,7 +14,7 @@ from harness.search.portfolio import search
 from harness.search.processes import Processes
 from tests.data.shared_units import Recipe
 
-BUGGY = ScenarioRecipe("scenarios/cancel_in_save.py", "cancel_in_save", "file")
+BUGGY = ScenarioRecipe("scenarios/cancel_in_save.py", "cancel_in_save", "memory")
 
 
 def parts_of(scheduler, *, parts=6, budget=20, seed=0):
@@ -69,6 +71,19 @@ def test_the_first_part_that_fails_decides():
     first = search_parts(recipe.target(), [parts[alone.index("violation")]]).counterexample
     assert token == first.execution.schedule.token()
     assert shown[1] == 40 * alone.index("violation") + first.found_after
+
+
+def test_a_search_without_workers_says_so():
+    """What they had found is told, and nothing is taken for searched."""
+    recipe, parts = Recipe("clean"), parts_of("uniform", budget=100_000, parts=2)
+    with Processes(2) as pool:
+        answers = Answers(pool)
+        elsewhere = Elsewhere(answers, answers.submit(recipe, parts))
+        for worker in [*pool._workers, *pool._spares]:
+            os.kill(worker.pid, signal.SIGKILL)
+        result = search_parts(recipe.target(), parts, elsewhere=elsewhere)
+    assert result.verdict == "unfinished"
+    assert "worker processes died" in result.broken
 
 
 def test_a_search_of_one_part_is_a_search():

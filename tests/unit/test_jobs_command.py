@@ -89,9 +89,11 @@ def test_interrupting_ends_every_process_and_says_what_is_known(command, tmp_pat
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["prove", "search"])
-def test_no_job_at_all_is_wrong_usage(command):
-    """One line."""
-    status, out, err = harness(command, "issue_9615", "--jobs", "0")
+@pytest.mark.parametrize("wrong", [("--jobs", "0"), ("--jobs", "2", "--cluster", "tcp://127.0.0.1:1")])
+def test_wrong_jobs_are_one_line(command, wrong):
+    """Status 2."""
+    status, out, err = harness(command, "issue_9615", *wrong)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     assert "--jobs" in err

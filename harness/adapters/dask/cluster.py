@@ -56,7 +56,8 @@ class Cluster:
         self._receive, their_sink = os.pipe()
         command = [sys.executable, "-c", _START, json.dumps(sys.path), self._address]
         actions = [(os.POSIX_SPAWN_DUP2, theirs, 0), (os.POSIX_SPAWN_DUP2, their_sink, 1)]
-        self._pid = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions)
+        masked = [signal.SIGINT]  # Ctrl-C is ours to handle
+        self._pid = os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setsigmask=masked)
         os.close(theirs)
         os.close(their_sink)
         try:
