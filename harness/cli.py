@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ from harness.adapters.explaining import export_line, title_of
 from harness.adapters.loading import FOLDER, load_scenarios, missing_requirement, scenario_files, scenarios_in
 from harness.adapters.portfolio import DEFAULT
 from harness.adapters.recipes import ScenarioRecipe
-from harness.adapters.terminal import echo, width_of
+from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.catalogue import catalogue
 from harness.commands.explain import explain_command
 from harness.commands.export import export_command
@@ -235,7 +234,7 @@ def replay(
     broken = execution.violations
     page = ""
     if pages is not None:
-        line = shlex.join([_program(), "replay", *filter(None, (scenario, schedule))])
+        line = shlex.join([program_name(), "replay", *filter(None, (scenario, schedule))])
         page = write_replayed(pages, target, given.schedule, replay=line)
     if as_json:
         click.echo(
@@ -304,17 +303,6 @@ def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
     return given if alone or not given.endswith(".py") else f"{given}::{scenario.name}"
 
 
-def _program() -> str:
-    """Return how this command line was called, so that a line that we print can be pasted."""
-    called = Path(sys.argv[0])
-    if called.name == "__main__.py":
-        return "python -m harness"
-    on_path = shutil.which("harness")
-    if on_path is not None and Path(on_path).resolve() == called.resolve():
-        return "harness"
-    return os.path.relpath(called) if called.name == "harness" else "harness"
-
-
 def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str) -> None:
     rung = max((target.rung for target, _ in rows), default=scenario.rung).label
     click.echo(f"{scenario.name}: {scenario.summary}")
@@ -330,7 +318,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
             click.echo(f"\n{storage}: {line}")
             continue
         token = found.execution.schedule.token()
-        export = export_line(_program(), reference, scenario, token, rung=found.rung)
+        export = export_line(program_name(), reference, scenario, token, rung=found.rung)
         echo([(), *failure_report(found.explanation, replay=line, export=export, width=width_of())])
         reported = True
     if any(result.interrupted for _, result in rows):
@@ -339,7 +327,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
 
 
 def _replay_line(found: Counterexample, *, reference: str) -> str:
-    return f"{_program()} replay {reference} {found.execution.schedule.token()}"
+    return f"{program_name()} replay {reference} {found.execution.schedule.token()}"
 
 
 def _write_pages(pages: PageFolder, rows: list[tuple[Target, SearchResult]], *, reference: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.report.lines import PIPED, Line, Style, plain
@@ -35,6 +36,17 @@ def width_of(stream: Any = None) -> int:
     """Return the columns of the terminal that ``stream`` (default: standard output) is, or 100."""
     stream = sys.stdout if stream is None else stream
     return shutil.get_terminal_size((PIPED, 40)).columns if stream.isatty() else PIPED
+
+
+def program_name() -> str:
+    """Return how this command line was called, so that a line that we print can be pasted."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m harness"
+    on_path = shutil.which("harness")
+    if on_path is not None and Path(on_path).resolve() == called.resolve():
+        return "harness"
+    return os.path.relpath(called) if called.name == "harness" else "harness"
 
 
 def echo(lines: Sequence[Line]) -> None:

@@ -10,7 +10,7 @@ import json
 import click
 
 from harness.adapters.explaining import export_line, title_of
-from harness.adapters.terminal import echo, width_of
+from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.recorded import given_schedule, split
 from harness.model.errors import NothingBrokenError
 from harness.report.json import explanation_object
@@ -56,8 +56,8 @@ def explain_command(
     reference = scenario or given.scenario.name
     lines = failure_report(
         explanation,
-        replay=f"harness replay {reference} {token}",
-        export=export_line("harness", reference, given.scenario, token, rung=explanation.rung),
+        replay=f"{program_name()} replay {reference} {token}",
+        export=export_line(program_name(), reference, given.scenario, token, rung=explanation.rung),
         width=width_of(),
     )
     echo(lines)

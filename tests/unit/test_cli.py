@@ -45,6 +45,7 @@ def harness(*arguments, folder=ROOT, **variables):
         (["search", SCENARIO, "--html", "README.md"], "no pages can be written to README.md: README.md is no folder"),
         (["search"], "Missing argument 'SCENARIO'."),
         (["serch"], "No such command 'serch'."),
+        (["explain", "h1.damaged"], "damaged schedule token: 'h1.damaged'"),
         (["replay", SCENARIO, "h1.damaged"], "damaged schedule token: 'h1.damaged'"),
         (["replay", SCENARIO, "nonsense"], "not a schedule token: 'nonsense'"),
         (["list", "--folder", "nowhere"], "no such folder: nowhere"),
@@ -257,3 +258,35 @@ def test_a_replay_writes_a_page_whether_it_fails_or_not(tmp_path):
     found = harness("replay", str(store), "--html", str(tmp_path / "all"))
     assert found.stdout.splitlines()[-1] == f"pages: {tmp_path / 'all'}"
     assert [file.name for file in (tmp_path / "all").iterdir()] == ["issue_9615-sqlite.html"]
+
+
+@pytest.mark.slow
+def test_explain_says_what_decides_as_text_and_as_values():
+    """Status 1 while it fails; the report of a search, and all of it as one object."""
+    words = (SCENARIO, "default order", "--storage", "remote", "--no-shapes")
+    shown = harness("explain", *words)
+    assert shown.returncode == 1
+    assert "\n  decides   fails when order_flow/flaky raises RuntimeError  scenarios/issue_9615.py:25\n" in shown.stdout
+    found = json.loads(harness("explain", *words, "--json").stdout)
+    assert found["deciding"] == ["order_flow/flaky raises RuntimeError", "done/save#1 commits (run 0)"]
+    assert found["changes"] == ["+ hold order_flow/flaky/call"]
+    assert [found["failing"]["fails"], found["passing"]["fails"]] == [True, False]
+    assert max(item["woken"] for item in found["failing"]["wake_ups"]) < len(found["failing"]["rows"])
+
+
+@pytest.mark.slow
+def test_a_schedule_that_passes_needs_no_explanation():
+    """Status 0 and one line."""
+    result = harness("explain", SCENARIO, "hold flaky/call", "--storage", "remote", "--no-shapes")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == "issue_9615 on remote: no promise is broken any more, so there is nothing to explain\n"
+
+
+@pytest.mark.slow
+def test_github_is_told_where_on_standard_error():
+    """Standard output stays one JSON object."""
+    result = harness("search", SCENARIO, "--storage", "remote", "--no-shapes", "--json", GITHUB_ACTIONS="true")
+    json.loads(result.stdout)
+    assert result.stderr.startswith(
+        "::error file=scenarios/issue_9615.py,line=25,title=issue_9615 on remote%3A completed_steps_restored::"
+    )
