@@ -332,10 +332,12 @@ def _replay_line(found: Counterexample, *, reference: str) -> str:
 
 def _write_pages(pages: PageFolder, rows: list[tuple[Target, SearchResult]], *, reference: str) -> Iterator[str]:
     """Write the page of each search that found something; yield its path, or "" for the others."""
-    for target, result in rows:
+    for _, result in rows:
         found = result.counterexample
-        replay = "" if found is None else _replay_line(found, reference=reference)
-        yield "" if found is None else write_page(pages, target, found, replay=replay)
+        if found is None or found.explanation is None:
+            yield ""
+        else:
+            yield write_page(pages, found.explanation, replay=_replay_line(found, reference=reference))
 
 
 def _annotate(scenario: Scenario, rows: list[tuple[Target, SearchResult]]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -48,6 +49,7 @@ from harness.search.explain import explanation_of, plain_timeline
 from harness.search.portfolio import search
 from harness.search.readable import schedule_text
 from harness.search.replay import replay, replay_text
+from harness.search.replayed import replayed
 from harness.search.result import Counterexample, SearchResult
 from harness.search.store import Store, Stored
 from harness.search.target import Patch, Target
@@ -179,6 +181,10 @@ class _Item(pytest.Item):
         lines += [*labelled("got", first.message, width=self.width, style="bad", limit=8)]
         lines += [*labelled("schedule", words, width=self.width, style="key"), ()]
         lines += table(plain_timeline(execution, text=words), width=self.width, limit=30 - len(lines))
+        if self.config.getoption("--interleave-html"):
+            given = schedule if isinstance(schedule, str) else schedule.token()
+            line = f"pytest '{self.nodeid}' --interleave-replay {shlex.quote(given)}"
+            lines += self._page(replayed(target, schedule, title=self.name), replay=line)
         raise InterleavingFailure(lines, _error_of(execution))
 
     def fail(self, found: Counterexample, target: Target) -> None:
@@ -214,7 +220,10 @@ class _Item(pytest.Item):
             file = PageFolder(self.config.invocation_params.dir / folder).write(explanation, replay=replay)
         except UsageError as error:
             return [(Span(f"  {error}"),)]
-        return [(Span("  page: ", "dim"), Span(os.path.relpath(file, self.config.invocation_params.dir), "command"))]
+        shown = (
+            folder if Path(folder).is_absolute() else os.path.relpath(file.parent, self.config.invocation_params.dir)
+        )
+        return [(Span("  page: ", "dim"), Span(os.path.join(shown, file.name), "command"))]
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Show a report as it is, with the program's own traceback under it."""

@@ -6,16 +6,21 @@ Owns the options and the output; must not know how an explanation is found.
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.adapters.explaining import export_line, title_of
 from harness.adapters.terminal import echo, program_name, width_of
+from harness.commands.pages import html_option, write_page
 from harness.commands.recorded import given_schedule, split
 from harness.model.errors import NothingBrokenError
 from harness.report.json import explanation_object
 from harness.report.text import failure_report
 from harness.search.explain import explain_schedule
+
+if TYPE_CHECKING:
+    from harness.adapters.jinja2.folder import PageFolder
 
 FOUND = 1
 
@@ -27,6 +32,7 @@ FOUND = 1
 @click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
 @click.option("--faults", help="For a schedule in words: what may happen to a run.")
 @click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
+@html_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain_command(
     scenario: str,
@@ -35,6 +41,7 @@ def explain_command(
     shapes: bool | None,
     faults: str | None,
     fix: str | None,
+    pages: PageFolder | None,
     as_json: bool,
 ) -> int:
     """Say which ordering decides that SCHEDULE of SCENARIO fails, and which change makes it pass.
@@ -49,16 +56,21 @@ def explain_command(
     except NothingBrokenError as error:
         click.echo(str(error) if not as_json else json.dumps({"explained": False, "message": str(error)}, indent=2))
         return 0
-    if as_json:
-        click.echo(json.dumps(explanation_object(explanation), indent=2))
-        return FOUND
     token = explanation.schedule.token()
     reference = scenario or given.scenario.name
+    line = f"{program_name()} replay {reference} {token}"
+    page = "" if pages is None else write_page(pages, explanation, replay=line)
+    if as_json:
+        written = {} if pages is None else {"page": page or None}
+        click.echo(json.dumps({**explanation_object(explanation), **written}, indent=2))
+        return FOUND
     lines = failure_report(
         explanation,
-        replay=f"{program_name()} replay {reference} {token}",
+        replay=line,
         export=export_line(program_name(), reference, given.scenario, token, rung=explanation.rung),
         width=width_of(),
     )
     echo(lines)
+    if page:
+        click.echo(f"page: {page}")
     return FOUND

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.adapters.explaining import title_of
 from harness.model.errors import UsageError
 from harness.model.explanation import Explanation
 from harness.model.schedule import Schedule
-from harness.search.explain import explanation_of
 from harness.search.replayed import replayed
-from harness.search.result import Counterexample
 from harness.search.target import Target
 
 if TYPE_CHECKING:
@@ -41,23 +40,11 @@ html_option = click.option(
 )
 
 
-def write_page(pages: PageFolder, target: Target, found: Counterexample, *, replay: str) -> str:
-    """Write the page of ``found`` and return its path, or "" where there is none.
+def write_page(pages: PageFolder, explanation: Explanation, *, replay: str) -> str:
+    """Write the page of ``explanation`` and return its path, or "" when it could not be written.
 
-    One that cannot be written is a line on standard error: the finding itself is worth more.
+    That is a line on standard error: the finding itself is worth more.
     """
-    explanation = found.explanation
-    if explanation is None and found.replays:
-        return ""  # its explanation was interrupted
-    return _written(pages, explanation or explanation_of(target, found, title=_title(target)), replay=replay)
-
-
-def write_replayed(pages: PageFolder, target: Target, schedule: Schedule | str, *, replay: str) -> str:
-    """Write the page of a schedule that was replayed, whether it fails or not; return its path, or ""."""
-    return _written(pages, replayed(target, schedule, title=_title(target)), replay=replay)
-
-
-def _written(pages: PageFolder, explanation: Explanation, *, replay: str) -> str:
     try:
         return str(pages.write(explanation, replay=replay))
     except UsageError as error:
@@ -65,5 +52,6 @@ def _written(pages: PageFolder, explanation: Explanation, *, replay: str) -> str
         return ""
 
 
-def _title(target: Target) -> str:
-    return f"{target.name} on {target.setup['storage']}" if "storage" in target.setup else target.name
+def write_replayed(pages: PageFolder, target: Target, schedule: Schedule | str, *, replay: str) -> str:
+    """Write the page of a schedule that was replayed, whether it fails or not; return its path, or ""."""
+    return write_page(pages, replayed(target, schedule, title=title_of(target)), replay=replay)

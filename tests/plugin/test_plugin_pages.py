@@ -39,6 +39,17 @@ def test_a_failing_test_has_a_page_and_says_where(pytester):
 
 
 @pytest.mark.slow
+def test_a_replayed_schedule_has_a_page_too(pytester):
+    """Also when it was given in words."""
+    file = pytester.makepyfile(TEST)
+    given = ("--interleave-replay", "default order", "--interleave-html", str(pytester.path / "pages"))
+    result = pytester.runpytest_subprocess("-q", "-o", "asyncio_mode=strict", f"{file.name}::test_transfer", *given)
+    page = pytester.path / "pages" / f"{file.name}-test_transfer.html"
+    result.stdout.fnmatch_lines([f"*page: {page}"])
+    assert "--interleave-replay &#39;default order&#39;" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
 def test_a_folder_that_is_none_is_refused_before_anything_runs(pytester):
     """With one line and pytest's status for wrong usage."""
     file = pytester.makefile(".txt", taken="")

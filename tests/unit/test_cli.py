@@ -250,6 +250,8 @@ def test_a_replay_writes_a_page_whether_it_fails_or_not(tmp_path):
     page = tmp_path / "token" / "issue_9615-sqlite.html"
     assert json.loads(found.stdout)["page"] == str(page)
     assert "</strong> is violated" in page.read_text(encoding="utf-8")
+    found = harness("explain", token, "--html", str(tmp_path / "explained"))
+    assert found.stdout.splitlines()[-1] == f"page: {tmp_path / 'explained' / page.name}"
     words = ("replay", SCENARIO, "hold order_flow/flaky/call", "--storage", "sqlite", "--html", str(tmp_path / "words"))
     found = harness(*words)
     page = tmp_path / "words" / "issue_9615-sqlite.html"
