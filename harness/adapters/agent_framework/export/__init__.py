@@ -160,7 +160,11 @@ def _order(finding: Finding, storage: PlainStorage, *, quiets: int) -> Order:
     """Return the order of the gates. quiets: how often the program waits until all is quiet."""
     seen = 0
 
+    waits = _save_of_cosmos([op for op, _ in finding.parked])
+
     def gate(op: str, where: str) -> str:
+        if op.rpartition("/")[2].partition(".")[0] in _COSMOS:
+            return "save" if op in waits else ""
         found = _gate(finding.tested.source, op, where)
         return "" if found == "read" and not storage.reads else found
 
@@ -192,6 +196,20 @@ def _order(finding: Finding, storage: PlainStorage, *, quiets: int) -> Order:
         at = order.names.index(CANCEL) + 1 if CANCEL in order.names else 0
         return Order((*order.names[:at], AGAIN, *order.names[at:]), numbered=order.numbered)
     return order
+
+
+# What the Cosmos storage waits for, in this order.
+_COSMOS = ("create_database_if_not_exists", "create_container_if_not_exists", "upsert_item", "query_items")
+
+
+def _save_of_cosmos(ops: Sequence[str]) -> set[str]:
+    """Return the ops that stand for a save: the write, or what came last of a save that did not get so far."""
+    last: dict[str, str] = {}
+    for op in ops:
+        path, _, name = op.rpartition("/")
+        if name in _COSMOS[:-1] and not last.get(path, "").endswith("upsert_item"):
+            last[path] = op
+    return {*last.values(), *(op for op in ops if op.endswith("/upsert_item"))}
 
 
 def _gate(source: Source, op: str, where: str) -> str:
