@@ -136,16 +136,21 @@ def _deciding(found: dict[str, Any]) -> str:
 
 
 def _export(command: Sequence[str], reference: str, token: str, fixed: Environment | None) -> str:
-    shown = _object(command, ["export", reference, token, "--json"])
-    if "error" in shown:
-        return f"refused: {shown['error'].rpartition('): ')[2]}"
-    if not shown["fails_on_stock_loop"]:
-        return f"refused: {shown['detail']}"
-    said = f"{shown['lines']} lines; fails on the stock loop"
-    if fixed is None:
-        return said
-    again = probe(shown["source"], python=fixed.python)
-    return f"{said}, {'passes' if again.passes else 'does not pass'} on {fixed.version}"
+    """Say how the export did: as a test, or, where pytest cannot show it, as a script."""
+    refused = ""
+    for form in ([], ["--script"]):
+        shown = _object(command, ["export", reference, token, "--json", *form])
+        if "error" in shown:
+            return f"refused: {shown['error'].rpartition('): ')[2]}"
+        if not shown["fails_on_stock_loop"]:
+            refused = refused or f"refused: {shown['detail']}"
+            continue
+        said = f"{shown['lines']} lines; fails on the stock loop"
+        if fixed is not None:
+            again = probe(shown["source"], python=fixed.python, script=bool(form))
+            said += f", {'passes' if again.passes else 'does not pass'} on {fixed.version}"
+        return f"{said} (as a script; as a test {refused})" if form else said
+    return refused
 
 
 def rows_in(file: Path) -> dict[str, Row]:

@@ -40,7 +40,7 @@ QUICK = [
 ]
 THOROUGH = [
     ("issue_9615", "cosmos", False, 65),
-    ("issue_9615_failures", "remote", False, 65),
+    ("issue_9615_failures", "remote", False, 72),
     ("issue_9615_when_quiet", "remote", False, 66),
     ("issue_9615_task_group", "remote", False, 64),
     ("issue_9615_task_group", "sqlite", False, 67),

@@ -73,4 +73,6 @@ def probe(
     said = [line[1:].strip() for line in output if line.startswith("E ")] or output[-1:]
     if said and said[0].startswith(tuple(fails_with)):
         return Probe(True, said[0])
+    if internal := [line for line in output if line.startswith("INTERNALERROR> ")]:
+        return Probe(False, f"pytest itself ends with {internal[-1].removeprefix('INTERNALERROR> ')}")
     return Probe(False, f"it ends in another way: {said[0] if said else f'status {done.returncode}'}")

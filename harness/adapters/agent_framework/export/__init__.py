@@ -125,7 +125,7 @@ def _draft(finding: Finding, storage: PlainStorage, assertion: Assertion, choice
         helpers=tuple(program.lines.helpers),
         imports=_IMPORTS,
         ends=assertion.ends,
-        fails_with=("AssertionError", "assert ", "BUG: ", "Failed: ", *own),
+        fails_with=("AssertionError", "assert ", "BUG: ", *own),
     )
 
 

@@ -142,8 +142,9 @@ def _write_failure(lines: Lines, ending: Ending, call: str, kind: str, match: st
 
 def _write_refused(lines: Lines, call: str, result: str, refused: str, kind: str) -> None:
     kept = f"{result} = " if result else ""
-    lines.body += ["try:", f"    {kept}await finish({call})", f"except {kind} as error:"]
-    lines.body.append(f'    pytest.fail(f"{refused}: {{error}}")')
+    # its traceback is left out: the failure is where it is asserted
+    lines.body += ["refused = None", "try:", f"    {kept}await finish({call})", f"except {kind} as error:"]
+    lines.body += ["    refused = error", f'assert refused is None, f"{refused}: {{refused}}"']
     lines.script += ["try:", f"    {kept}await finish({call})", f"except {kind} as error:"]
     lines.script.append(f'    raise SystemExit(f"BUG: {refused}: {{error}}") from error')
 
