@@ -321,6 +321,9 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         export = export_line(program_name(), reference, scenario, token, rung=found.rung)
         echo([(), *failure_report(found.explanation, replay=line, export=export, width=width_of())])
         reported = True
+    if not reported:
+        for oracle, reason in {key: text for target, _ in rows for key, text in target.without.items()}.items():
+            click.echo(f"not judged: {oracle} ({reason})")
     if any(result.interrupted for _, result in rows):
         total = sum(result.executions for _, result in rows)
         click.echo(f"\ninterrupted after {total} execution(s)")

@@ -14,10 +14,11 @@ from types import FrameType
 from typing import Any
 
 from harness.model.errors import StalledError
-from harness.runtime.clock import real_time
 
 STALL_S = 1.25
 _CHECK_S = 0.25
+# Checks without progress, not seconds: a process that a busy machine leaves waiting is not checked either.
+_CHECKS = round(STALL_S / _CHECK_S)
 
 
 class _Watch:
@@ -26,7 +27,7 @@ class _Watch:
     def __init__(self) -> None:
         self.loop: Any = None
         self.seen: tuple[Any, int, int] | None = None
-        self.since = 0.0
+        self.checks = 0
         self.interrupted = False
 
     def check(self, signum: int, frame: FrameType | None) -> None:
@@ -36,9 +37,10 @@ class _Watch:
         # ops count as progress too: a job runs inline between two turns
         now = (loop, loop.turn, loop.choices)
         if loop.waiting_outside or self.seen is None or self.seen[0] is not loop or self.seen[1:] != now[1:]:
-            self.seen, self.since = now, real_time()
+            self.seen, self.checks = now, 0
             return
-        if real_time() - self.since < STALL_S:
+        self.checks += 1
+        if self.checks < _CHECKS:
             return
         self.seen = None
         stack = "".join(traceback.format_stack(frame)[-6:])

@@ -292,3 +292,14 @@ def test_github_is_told_where_on_standard_error():
     assert result.stderr.startswith(
         "::error file=scenarios/issue_9615.py,line=25,title=issue_9615 on remote%3A completed_steps_restored::"
     )
+
+
+@pytest.mark.slow
+def test_a_clean_search_says_what_was_not_judged():
+    """With the reason that the scenario gives."""
+    result = harness("search", "scenarios/graph_resume.py", "--storage", "memory", "--budget", "2")
+    assert (result.returncode, result.stderr) == (0, "")
+    last = result.stdout.splitlines()[-1]
+    assert (
+        last == "not judged: completed-steps-restored (a superstep that did not end runs as a whole again, by design)"
+    )
