@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
@@ -257,30 +256,27 @@ def _place(samples: Sequence[Sample], name: str) -> str:
 
 
 def _nearest(samples: Sequence[Sample]) -> Sample | None:
-    """Return the passing sample that takes the fewest changes; of these the one that goes the same way longest."""
+    """Return the passing sample that takes the fewest changes.
+
+    Of these one with the same shapes and faults, with the fewest deviations, and that goes the same way longest.
+    """
     passing = [sample for sample in samples if not sample.fails]
     if not passing or not samples[0].fails:
         return None
     model = samples[0]
-    wanted = _clauses(model)
+    wanted = set(_choices(model))
 
-    def distance(sample: Sample) -> tuple[int, int, int]:
-        own = _clauses(sample)
-        changed = (wanted - own).total() + (own - wanted).total()
-        same = sum(
-            1
-            for one, other in takewhile(
-                lambda pair: pair[0] == pair[1], zip(model.positions, sample.positions, strict=False)
-            )
-        )
-        return changed, -same, len(sample.positions)
+    def distance(sample: Sample) -> tuple[int, bool, int, int]:
+        own = _choices(sample)
+        pairs = zip(model.positions, sample.positions, strict=False)
+        same = sum(1 for one, other in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return len(wanted.symmetric_difference(own)), not sample.alike, len(own), -same
 
     return min(passing, key=distance)
 
 
-def _clauses(sample: Sample) -> Counter[tuple[str, str, str]]:
-    """Return the decisions of a sample by name; those that are an index only, by their place."""
-    return Counter((item.kind, item.label or str(item.index), item.option) for item in sample.schedule.decisions)
+def _choices(sample: Sample) -> list[tuple[int, str, str]]:
+    return [(item.index, item.label, item.option) for item in sample.schedule.decisions]
 
 
 def _changes(failing: str, passing: str) -> tuple[str, ...]:
