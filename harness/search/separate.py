@@ -63,7 +63,7 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
     masks = {pair: _reversed_in(passing, pair) for pair in _candidates(failing, passing)}
     ranked = sorted(
         (pair for pair in masks if masks[pair]),
-        key=lambda pair: (weight_of(pair[0]) + weight_of(pair[1]), _closeness(model, pair[0]), pair),
+        key=lambda pair: (*_plainness(pair), _closeness(model, pair[0]), pair),
     )
     everyone = (1 << len(passing)) - 1
     yield from ((pair,) for pair in ranked if masks[pair] == everyone)
@@ -76,6 +76,12 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
                 covered |= masks[pair]
             if covered == everyone:
                 yield chosen
+
+
+def _plainness(pair: Pair) -> tuple[int, int]:
+    """Return how many of the two are mere turns, and how little they tell."""
+    weights = [weight_of(name) for name in pair]
+    return sum(weight >= MERE for weight in weights), sum(weights)
 
 
 def _closeness(model: Sample, name: str) -> int:

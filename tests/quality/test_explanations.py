@@ -50,3 +50,10 @@ def test_9615_on_sqlite_fails_when_the_resume_reads_before_the_write_lands():
     """The write is not lost, only late."""
     explanation = explained("issue_9615", "sqlite", shapes=False)
     assert pairs(explanation) == [("issue_9615/job:select arrives", "order_flow/done/job:write arrives")]
+
+
+@pytest.mark.slow
+def test_a_hang_is_told_by_arrivals_and_not_by_what_they_lead_to():
+    """Mere turns decide only where no event does."""
+    explanation = explained("pause_hang", "memory", shapes=False)
+    assert pairs(explanation) == [("buying_flow/approve/rules arrives", "buying_flow/produce/catalogue arrives")]
