@@ -177,7 +177,7 @@ def search(
                     click.echo(line)
                 said.clear()
             if pages is not None:
-                for described, page in zip(found, _write_pages(pages, rows, reference=reference), strict=True):
+                for described, page in zip(found, _write_pages(pages, item, rows, reference=reference), strict=True):
                     described["page"] = page or None
                     if page and not as_json:
                         click.echo(f"page: {page}")
@@ -317,8 +317,7 @@ def _print_results(scenario: Scenario, rows: list[tuple[Target, SearchResult]], 
         if reported or found.explanation is None:
             click.echo(f"\n{storage}: {line}")
             continue
-        token = found.execution.schedule.token()
-        export = export_line(program_name(), reference, scenario, token, rung=found.rung)
+        export = _export_line(found, scenario, reference=reference)
         echo([(), *failure_report(found.explanation, replay=line, export=export, width=width_of())])
         reported = True
     if not reported:
@@ -333,14 +332,21 @@ def _replay_line(found: Counterexample, *, reference: str) -> str:
     return f"{program_name()} replay {reference} {found.execution.schedule.token()}"
 
 
-def _write_pages(pages: PageFolder, rows: list[tuple[Target, SearchResult]], *, reference: str) -> Iterator[str]:
+def _export_line(found: Counterexample, scenario: Scenario, *, reference: str) -> str:
+    return export_line(program_name(), reference, scenario, found.execution.schedule.token(), rung=found.rung)
+
+
+def _write_pages(
+    pages: PageFolder, scenario: Scenario, rows: list[tuple[Target, SearchResult]], *, reference: str
+) -> Iterator[str]:
     """Write the page of each search that found something; yield its path, or "" for the others."""
     for _, result in rows:
         found = result.counterexample
         if found is None or found.explanation is None:
             yield ""
-        else:
-            yield write_page(pages, found.explanation, replay=_replay_line(found, reference=reference))
+            continue
+        line, export = _replay_line(found, reference=reference), _export_line(found, scenario, reference=reference)
+        yield write_page(pages, found.explanation, replay=line, export=export)
 
 
 def _annotate(scenario: Scenario, rows: list[tuple[Target, SearchResult]]) -> None:

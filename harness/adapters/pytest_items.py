@@ -194,8 +194,9 @@ class _Item(pytest.Item):
         line = f"pytest '{self.nodeid}' --interleave-replay {token}"
         path, number, _ = self.location
         self.user_properties += properties(explanation, fallback=f"{self.config.rootpath / path}:{(number or 0) + 1}")
-        report = failure_report(explanation, replay=line, export=self.export_line(found), width=self.width)
-        report += self._page(explanation, replay=line)
+        export = self.export_line(found)
+        report = failure_report(explanation, replay=line, export=export, width=self.width)
+        report += self._page(explanation, replay=line, export=export)
         raise InterleavingFailure(report, _error_of(found.execution), summary=one_line(explanation))
 
     def export_line(self, found: Counterexample) -> str:
@@ -209,7 +210,7 @@ class _Item(pytest.Item):
         writer = self.config.get_terminal_writer() if self.config.pluginmanager.has_plugin("terminalreporter") else None
         return writer.fullwidth if writer is not None and writer._file.isatty() else PIPED
 
-    def _page(self, explanation: Explanation, *, replay: str) -> list[Line]:
+    def _page(self, explanation: Explanation, *, replay: str, export: str = "") -> list[Line]:
         """Write the page of a failure where ``--interleave-html`` asks for it; return a line of the report."""
         folder = self.config.getoption("--interleave-html")
         if not folder:
@@ -217,7 +218,9 @@ class _Item(pytest.Item):
         from harness.adapters.jinja2.folder import PageFolder
 
         try:
-            file = PageFolder(self.config.invocation_params.dir / folder).write(explanation, replay=replay)
+            file = PageFolder(self.config.invocation_params.dir / folder).write(
+                explanation, replay=replay, export=export
+            )
         except UsageError as error:
             return [(Span(f"  {error}"),)]
         shown = (

@@ -59,7 +59,8 @@ def explain_command(
     token = explanation.schedule.token()
     reference = scenario or given.scenario.name
     line = f"{program_name()} replay {reference} {token}"
-    page = "" if pages is None else write_page(pages, explanation, replay=line)
+    export = export_line(program_name(), reference, given.scenario, token, rung=explanation.rung)
+    page = "" if pages is None else write_page(pages, explanation, replay=line, export=export)
     if as_json:
         written = {} if pages is None else {"page": page or None}
         click.echo(json.dumps({**explanation_object(explanation), **written}, indent=2))
@@ -67,7 +68,7 @@ def explain_command(
     lines = failure_report(
         explanation,
         replay=line,
-        export=export_line(program_name(), reference, given.scenario, token, rung=explanation.rung),
+        export=export,
         width=width_of(),
     )
     echo(lines)

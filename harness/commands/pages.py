@@ -40,13 +40,13 @@ html_option = click.option(
 )
 
 
-def write_page(pages: PageFolder, explanation: Explanation, *, replay: str) -> str:
+def write_page(pages: PageFolder, explanation: Explanation, *, replay: str, export: str = "") -> str:
     """Write the page of ``explanation`` and return its path, or "" when it could not be written.
 
     That is a line on standard error: the finding itself is worth more.
     """
     try:
-        return str(pages.write(explanation, replay=replay))
+        return str(pages.write(explanation, replay=replay, export=export))
     except UsageError as error:
         click.echo(f"harness: {error}", err=True)
         return ""

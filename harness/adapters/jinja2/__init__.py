@@ -19,8 +19,11 @@ from harness.report.timeline.words import badge
 _HERE = Path(__file__).parent
 
 
-def render(explanation: Explanation, *, replay: str) -> str:
-    """Return the page of ``explanation`` as HTML that needs nothing but itself. replay: the line that replays it."""
+def render(explanation: Explanation, *, replay: str, export: str = "") -> str:
+    """Return the page of ``explanation`` as HTML that needs nothing but itself.
+
+    replay, export: the command lines that execute the schedule again, and that write it as a test ("" for none).
+    """
     environment = Environment(
         loader=FileSystemLoader(_HERE),
         autoescape=True,
@@ -32,7 +35,7 @@ def render(explanation: Explanation, *, replay: str) -> str:
     script = (_HERE / "script.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return environment.get_template("page.html.j2").render(
-        page=make_page(explanation, replay=replay),
+        page=make_page(explanation, replay=replay, export=export),
         style=Markup((_HERE / "style.css").read_text(encoding="utf-8")),
         script=Markup(script),
         script_hash=Markup(f"sha256-{digest}"),

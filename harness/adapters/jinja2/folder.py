@@ -37,13 +37,13 @@ class PageFolder:
         except OSError as error:
             raise UsageError(f"no pages can be written to {folder}: {error.strerror}") from error
 
-    def write(self, explanation: Explanation, *, replay: str) -> Path:
+    def write(self, explanation: Explanation, *, replay: str, export: str = "") -> Path:
         """Write the page of ``explanation`` and return its file; one of the same name is replaced.
 
-        replay: the command line that replays it. Raises UsageError when the file cannot be written after all.
+        replay, export: see ``render``. Raises UsageError when the file cannot be written after all.
         """
         file = self.folder / self._name(explanation.setup)
-        text = render(explanation, replay=replay)
+        text = render(explanation, replay=replay, export=export)
         try:
             write_whole(file, text)
         except OSError as error:

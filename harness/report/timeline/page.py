@@ -74,6 +74,7 @@ class Page:
     message: tuple[str, ...]
     facts: tuple[tuple[str, str], ...]
     replay: str
+    export: str
     orderings: tuple[tuple[Event, Event], ...]
     decided: str
     changes: tuple[str, ...]
@@ -82,8 +83,11 @@ class Page:
     excerpts: tuple[Excerpt, ...]
 
 
-def make_page(explanation: Explanation, *, replay: str) -> Page:
-    """Return the page of ``explanation``. replay: the command line that executes the schedule again."""
+def make_page(explanation: Explanation, *, replay: str, export: str = "") -> Page:
+    """Return the page of ``explanation``.
+
+    replay: the command line that executes the schedule again. export: the one that writes it as a test, or "".
+    """
     shown = [("f", "Failing schedule" if explanation.failing.fails else "Schedule", explanation.failing)]
     if explanation.passing is not None:
         shown.append(("p", "Nearest passing schedule", explanation.passing))
@@ -97,6 +101,7 @@ def make_page(explanation: Explanation, *, replay: str) -> Page:
         message=tuple(explanation.violation.message.splitlines()),
         facts=tuple(_facts(explanation)),
         replay=replay,
+        export=export,
         orderings=tuple(_orderings(explanation, sources, columns)),
         decided=_decided(explanation),
         changes=explanation.changes,
