@@ -130,7 +130,7 @@ def _row(seen: Seen, entry: Turn, name: str, *, lane: int, own: str, op: int, to
         kind = "held"
     where = seen.stack[-1].where if entry.what.startswith("raises") and seen.stack else entry.where
     weight = weight_of(name) if name else NOISE
-    if kind == "fact" and entry.number in told:
+    if kind == "fact" and entry.number in told and weight < NOISE:
         weight = min(weight, 1)
     return Row(
         turn=entry.number,
