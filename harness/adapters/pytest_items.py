@@ -9,19 +9,19 @@ import functools
 import inspect
 import os
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest._code.code import ReprFileLocation, TerminalRepr
 from _pytest.tmpdir import tmppath_result_key
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from harness.adapters.explaining import export_line
 from harness.adapters.loading import missing_requirement, scenarios_in
 from harness.adapters.portfolio import DEFAULT, make_phases
+from harness.adapters.pytest_failures import InterleavingFailure, failure_repr
 from harness.adapters.targets import (
     StorageRoom,
     clock_patch,
@@ -32,7 +32,6 @@ from harness.adapters.targets import (
     require_storage,
     scenario_target,
 )
-from harness.adapters.terminal import write
 from harness.model.errors import DivergenceError, HarnessError, MissingPackageError, UsageError
 from harness.model.explanation import Explanation
 from harness.model.outcome import Execution
@@ -41,10 +40,9 @@ from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.model.schedule import Schedule, parse_token
 from harness.report.annotations import properties
-from harness.report.lines import PIPED, Line, Span, labelled, plain
+from harness.report.lines import PIPED, Line, Span, labelled
 from harness.report.table import table
 from harness.report.text import failure_report, one_line
-from harness.runtime.ops import is_plumbing
 from harness.search.explain import explanation_of, plain_timeline
 from harness.search.portfolio import search
 from harness.search.readable import schedule_text
@@ -71,35 +69,6 @@ _OPTIONS = {
     "without": {},
     "workflows": {},
 }
-
-
-class InterleavingFailure(Exception):
-    """A report to show as it is, without a traceback of the harness. summary: it in one line."""
-
-    def __init__(self, report: Sequence[Line] | str, error: BaseException | None = None, *, summary: str = "") -> None:
-        self.lines = [(Span(line),) for line in report.splitlines()] if isinstance(report, str) else list(report)
-        super().__init__(plain(self.lines))
-        self.error = error
-        self.summary = summary or plain(self.lines[:1])
-
-
-class FailureRepr(TerminalRepr):
-    """A report as pytest shows it: with colours on a terminal, as plain text in files and in JUnit's XML.
-
-    reprcrash: the place and the one line that pytest's summary and JUnit's message show.
-    """
-
-    def __init__(self, lines: Sequence[Line], own: TerminalRepr | None, crash: ReprFileLocation) -> None:
-        self._lines = lines
-        self._own = own  # the program's own traceback
-        self.reprcrash = crash
-
-    def toterminal(self, tw: Any) -> None:
-        """Write the report, and the program's own traceback under it."""
-        write(tw, self._lines)
-        if self._own is not None:
-            tw.line()
-            self._own.toterminal(tw)
 
 
 class _Item(pytest.Item):
@@ -231,19 +200,10 @@ class _Item(pytest.Item):
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Show a report as it is, with the program's own traceback under it."""
         if isinstance(excinfo.value, InterleavingFailure):
-            return self._failure_repr(excinfo.value)
+            return failure_repr(excinfo.value, self.location)
         if isinstance(excinfo.value, HarnessError):
             return str(excinfo.value)
         return super().repr_failure(excinfo)
-
-    def _failure_repr(self, failure: InterleavingFailure) -> FailureRepr:
-        own: Any = None
-        if failure.error is not None and failure.error.__traceback__ is not None:
-            info = pytest.ExceptionInfo.from_exception(failure.error)
-            info.traceback = info.traceback.filter(lambda entry: not is_plumbing(entry.frame.f_globals["__name__"]))
-            own = info.getrepr(style="short")
-        path, number, _ = self.location
-        return FailureRepr(failure.lines, own, ReprFileLocation(path, (number or 0) + 1, failure.summary))
 
 
 def _error_of(execution: Execution) -> BaseException | None:

@@ -122,7 +122,8 @@ def _decides(explanation: Explanation, width: int) -> list[Line]:
     way = "one of them is the other way round" if len(deciding.orderings) > 1 else "it is the other way round"
     alike = ", all with these shapes and faults," if deciding.alike else ""
     agree = f"{deciding.failing} failing and {deciding.passing} passing executions{alike} agree"
-    return [*lines, *labelled("", f"passes when {way}; {agree}, {deciding.aimed} made to check it", width=width)]
+    made = f", {deciding.aimed} made to check it" if deciding.aimed else ""
+    return [*lines, *labelled("", f"passes when {way}; {agree}{made}", width=width)]
 
 
 def _moment(label: str, begin: str, moment: Moment, width: int, style: Style) -> Line:
