@@ -18,24 +18,25 @@ from harness.search.processes import Processes
 from harness.search.prove import prove
 
 ROUNDS = 2
+BUDGET = 1_500
 SCENARIO = "scenarios/issue_9615.py"
 
 
 def proof(jobs: int) -> str:
-    """Prove #9615 on file, saves as they are; return what was found."""
-    recipe = ScenarioRecipe(SCENARIO, "issue_9615", "file", shapes=False)
+    """Execute 1,500 prefixes of #9615 with its fix, in each await shape, cancelled anywhere; return what was found."""
+    recipe = ScenarioRecipe(SCENARIO, "issue_9615", "memory", fix="shielded-save", faults=("cancel",))
     if jobs == 1:
-        found = prove(recipe.target())
+        found = prove(recipe.target(), budget=BUDGET)
     else:
         with Processes(jobs) as pool:
-            found = prove(recipe.target(), shared=Shared(pool, recipe))
+            found = prove(recipe.target(), shared=Shared(pool, recipe), budget=BUDGET)
     return f"{found.verdict}, {found.executions} executions, {found.states} states"
 
 
 def search(jobs: int) -> str:
     """Search #9615 on memory, where nothing is found; return what was."""
     recipe = ScenarioRecipe(SCENARIO, "issue_9615", "memory", shapes=False)
-    parts = make_parts(budget=2000)
+    parts = make_parts(budget=BUDGET)
     if jobs == 1:
         found = search_parts(recipe.target(), parts)
     else:

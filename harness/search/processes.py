@@ -213,6 +213,8 @@ class Processes:
     def _hand_out(self) -> None:
         """Give waiting units to those who have the fewest."""
         while self._waiting:
+            if not self._workers:
+                raise WorkerError("every worker process died")
             worker = min(self._workers, key=lambda worker: len(worker.tasks))
             if len(worker.tasks) >= DEPTH:
                 return

@@ -8,6 +8,7 @@ import pytest
 
 from harness.adapters.portfolio import PART, PartPhases, make_parts
 from harness.adapters.recipes import ScenarioRecipe
+from harness.model.errors import WorkerError
 from harness.search.parts import Elsewhere, Part, search_parts
 from harness.search.pool import Answers
 from harness.search.portfolio import search
@@ -82,6 +83,9 @@ def test_a_search_without_workers_says_so():
         for worker in [*pool._workers, *pool._spares]:
             os.kill(worker.pid, signal.SIGKILL)
         result = search_parts(recipe.target(), parts, elsewhere=elsewhere)
+        for _ in range(3):  # another search can still be asked for, and cannot be had either
+            with pytest.raises(WorkerError, match="worker process"):
+                answers.wait(*answers.submit(recipe, parts[:1]))
     assert result.verdict == "unfinished"
     assert "worker processes died" in result.broken
 
