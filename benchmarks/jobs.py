@@ -36,7 +36,7 @@ def proof(jobs: int) -> str:
 def search(jobs: int) -> str:
     """Search #9615 on memory, where nothing is found; return what was."""
     recipe = ScenarioRecipe(SCENARIO, "issue_9615", "memory", shapes=False)
-    parts = make_parts(budget=BUDGET)
+    parts = make_parts(budget=2 * BUDGET)
     if jobs == 1:
         found = search_parts(recipe.target(), parts)
     else:
