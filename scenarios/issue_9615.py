@@ -38,6 +38,7 @@ async def order_flow(order: int) -> list[str]:
     reference="microsoft/agent-framework #9615",
     affected=">=1.2,<1.24",
     breaks_on=("remote", "sqlite", "cosmos"),
+    variants=("issue_9615_failures",),
 )
 async def issue_9615(durable):
     """A step that completed before its run failed is restored by the resume."""

@@ -39,6 +39,22 @@ def load_scenarios(reference: str, *, folder: Path = FOLDER) -> list[Scenario]:
     return [find_scenario(reference, folder=folder)]
 
 
+def load_with_variants(reference: str, *, folder: Path = FOLDER) -> list[tuple[str, Scenario]]:
+    """Return what ``reference`` names and, behind each, its variants from the same folder; each with what names it.
+
+    Raises UsageError also when there is no such variant.
+    """
+    file = Path(reference.partition("::")[0])
+    beside = file.parent if file.suffix == ".py" else folder
+    found: list[tuple[str, Scenario]] = []
+    for scenario in load_scenarios(reference, folder=folder):
+        found.append((reference, scenario))
+        for name in scenario.variants:
+            (variant,) = load_scenarios(f"{beside / name}.py::{name}")
+            found.append((f"{beside / name}.py", variant))
+    return found
+
+
 def find_scenario(name: str, *, folder: Path = FOLDER) -> Scenario:
     """Return the scenario called ``name`` in ``folder``; raises UsageError with the nearest names."""
     direct = folder / f"{name}.py"

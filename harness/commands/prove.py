@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 
 import click
 
-from harness.adapters.loading import load_scenarios
+from harness.adapters.loading import load_scenarios, load_with_variants
 from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.pools import default_jobs, open_pool
 from harness.commands.recorded import split
@@ -62,7 +62,7 @@ def prove(
     cluster: str | None,
     as_json: bool,
 ) -> int:
-    """Execute every schedule of SCENARIO: a certificate, or all distinct failing outcomes.
+    """Execute every schedule of SCENARIO and of its variants: a certificate, or all distinct failing outcomes.
 
     Exit status: 0 proved, 1 a violation, 3 the budget ended first or something was left out.
     """
@@ -71,8 +71,8 @@ def prove(
     if rung is not None and rung.upper() not in Rung.__members__:
         raise unknown("rung", name=rung, known=[known.label for known in Rung])
     recipes = [
-        ScenarioRecipe(scenario, item.name, name, fix, rung, clock, shapes, split(faults))
-        for item in load_scenarios(scenario)
+        ScenarioRecipe(reference, item.name, name, fix, rung, clock, shapes, split(faults))
+        for reference, item in load_with_variants(scenario)
         for name in storage or usable_here(item)
     ]
     for recipe in recipes:

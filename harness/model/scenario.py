@@ -28,7 +28,7 @@ class Scenario:
     chooses how a save waits. faults: what it may let happen to a run, such as ``cancel`` and ``crash``.
     clock: the clock model. without: oracles that do not judge here, each with the reason, which reports print.
     budget: executions per storage. requires: what it imports besides ``package``, as requirements; where one is not
-    installed, it is skipped.
+    installed, it is skipped. variants: names of scenarios beside it that a proof of it covers too, one per file.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Scenario:
     without: Mapping[str, str] = field(default_factory=dict)
     budget: int = 500
     requires: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
 
     @property

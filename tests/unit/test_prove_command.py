@@ -50,6 +50,22 @@ def scenario(tmp_path):
 
 
 @pytest.mark.slow
+def test_a_proof_covers_the_variants_of_a_scenario(tmp_path, scenario):
+    """From the files beside it; a variant that is missing is told in one line."""
+    path = Path(scenario())
+    path.write_text(path.read_text().replace("shapes=False)", 'shapes=False, variants=("other",))'))
+    status, out, err = prove(str(path))
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert str(tmp_path / "other.py") in err
+    (tmp_path / "other.py").write_text(SCENARIO.replace("{tail}", "pass").replace("small", "other"))
+    status, out, err = prove(str(path))
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if "proved" in line] == [
+        f"{name} on memory: proved, every schedule keeps the promise" for name in ("small", "other")
+    ]
+
+
+@pytest.mark.slow
 def test_a_proof_prints_its_certificate(scenario):
     """Space, executions, states, the check and the assumptions; status 0."""
     status, out, err = prove(scenario())
