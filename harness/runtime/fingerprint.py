@@ -52,11 +52,12 @@ class Walk:
 
     def ref(self, value: Any) -> None:
         """Append ``value`` itself when it is plain, and its number otherwise; it is then visited once."""
-        if isinstance(value, readers.INLINE) and type(value) in readers.INLINE:
-            self._texts.put(self.out, value)
-            return
-        if isinstance(value, bool):
-            self.out.append(value)
+        kind = type(value)
+        if kind in readers.INLINE:
+            if kind is str or kind is float:
+                self._texts.put(self.out, value)
+            else:
+                self.out.append(value)
             return
         # Addresses serve within one walk, over objects that it keeps alive; none of them gets into the digest.
         number = self._numbers.get(id(value))

@@ -23,7 +23,7 @@ from harness.runtime.uses import drops_result
 if TYPE_CHECKING:
     from harness.runtime.fingerprint import Walk
 
-INLINE = (int, float, complex, bytes, str, type(None), type(...), type(NotImplemented), range)
+INLINE = frozenset({int, bool, float, complex, bytes, str, type(None), type(...), type(NotImplemented), range})
 _STEP = "TaskStepMethWrapper"
 
 Handler = Callable[["Walk", Any], None]

@@ -15,7 +15,13 @@ from typing import Any
 
 from agent_framework._workflows._runner_context import InProcRunnerContext
 
-from harness.adapters.agent_framework.releases import RunContext, StepWrapper, functional, keep_tasks
+from harness.adapters.agent_framework.releases import (
+    RunContext,
+    StepWrapper,
+    disassembled_once,
+    functional,
+    keep_tasks,
+)
 from harness.adapters.owners import cancellations_noted
 from harness.runtime.attempt import attempt
 from harness.runtime.identity import make_task, see_through
@@ -72,6 +78,7 @@ def observed(notes: Collection[str] = ()) -> Iterator[None]:
     InProcRunnerContext.add_event = add_graph_event  # type: ignore[method-assign]
     try:
         with contextlib.ExitStack() as more:
+            more.enter_context(disassembled_once())
             more.enter_context(_steps_hashed_by_name())
             if "decisions" in notes:
                 more.enter_context(_decisions_noted())
