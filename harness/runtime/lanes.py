@@ -26,6 +26,7 @@ from harness.runtime.waits import current_line, raised_line
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
+NO_RUN = (0, None)
 LANE_RANKS = ("in turn", "hold")
 # No scheduler may starve a lane for ever: one that was passed over this often runs next.
 # High enough that a lane can wait until a parent that yields between births has started dozens of others.
@@ -105,10 +106,12 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
 
     Each handle is looked at once and not for each choice, so that one among many lanes costs what one among few does.
     """
-    run = 0  # invariant: so many handles at the head of the queue are turns
+    run, last = loop.run_of_turns  # invariant: so many handles at the head of the queue are turns
+    if run and (len(ready) < run or ready[run - 1] is not last):  # somebody changed the queue since
+        run = 0
     for _ in range(len(ready)):
         if len(ready) < (run or 1):  # somebody took from the queue
-            return
+            break
         while run < len(ready) and is_turn(ready[run]):
             run += 1
         if run > 1 and loop.passed_oldest < MAX_PASSED_OVER:
@@ -131,6 +134,7 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
             run_traced(loop, handle, turn_task(handle))
         else:
             handle._run()
+    loop.run_of_turns = (run, ready[run - 1]) if 0 < run <= len(ready) else NO_RUN
 
 
 def is_turn(handle: Any) -> bool:

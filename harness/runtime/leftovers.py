@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.model.errors import StalledError
 from harness.runtime.identity import path_of
+from harness.runtime.lanes import NO_RUN
 from harness.runtime.loop import ControlledLoop
 from harness.runtime.silence import Noise, name_of, silenced
 from harness.runtime.unhandled import describe_unhandled
@@ -102,6 +103,7 @@ def close(loop: ControlledLoop) -> None:
     """Close the loop and break its cycles, so that it is freed at once."""
     loop.parked.clear()
     loop.countdowns.clear()
+    loop.run_of_turns = NO_RUN
     fields = vars(loop)
     for name in _CYCLIC:
         if name in fields:

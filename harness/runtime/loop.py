@@ -140,6 +140,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         self.asked: list[ChoiceKind] = []
         self.rung = Rung.EXACT
         self.parked: list[Op] = []  # invariant: sorted by age; only park() appends
+        self.run_of_turns: tuple[int, Any] = lanes.NO_RUN  # turns that the last batch left behind, and the last of them
         self.passed_oldest = 0  # how often the turn that waits longest, in the discipline ``indices``
         self.countdowns: list[Countdown] = []  # of the runs to which something may happen
         self.busy = 0  # iterations since the loop was last quiet

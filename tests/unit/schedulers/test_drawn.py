@@ -101,3 +101,31 @@ def test_a_turn_does_not_become_dearer_with_the_number_of_turns(rung, births, tr
     """As many calls of Python functions per turn in a long execution as in a short one."""
     short, long = (calls_of(count, rung=rung, tracing=tracing, births=births) for count in (100, 1_000))
     assert long < 1.1 * short
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_somebody_puts_into_the_ready_queue_by_hand_runs(seed):
+    """A turn that empties the queue and fills it again loses nothing and breaks nothing."""
+    log = []
+
+    async def worker(name):
+        for _ in range(3):
+            await asyncio.sleep(0)
+            log.append(name)
+
+    async def edits():
+        loop = asyncio.get_running_loop()
+        tasks = [asyncio.create_task(worker(name)) for name in "abc"]
+        await asyncio.sleep(0)
+        waiting = list(loop._ready)
+        loop._ready.clear()
+        loop.call_soon(log.append, "callback")
+        loop._ready.extend(waiting)
+        await asyncio.wait(tasks)
+
+    settings = LoopSettings(rung=Rung.RELAXED, discipline="indices", turn_limit=500)
+    with open_session() as session:
+        for _ in range(2):
+            log.clear()
+            ending = execute(edits, Uniform(random.Random(seed)), settings=settings, session=session).ending
+            assert (ending.kind, sorted(log)) == ("returned", sorted(["callback", *"aaabbbccc"]))
