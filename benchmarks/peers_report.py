@@ -1,7 +1,7 @@
 """What the drivers said, as Markdown tables.
 
-Owns the tables, their columns and what a cell says; must not know how a driver is run. A cell in bold is a wrong
-answer: an alarm where stock asyncio cannot fail, or a program with a failing order that is said to have none.
+Owns the tables, their columns and what a cell says; must not know how a driver is run. Bold is an alarm where stock
+asyncio cannot fail, or a program with a failing order that is said to have none.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ most two processes at a time, and alone where speed is measured. A cell has a ti
   says `property_holds` also when its time or its number of executions ended first.
 - seedloop keeps asyncio's order of tasks; its seeds draw entropy and a simulated network, so that it cannot find what
   needs another order. looptime is left out: it moves the clock and has one order.
-- Bold is a wrong answer: an alarm where stock asyncio cannot fail, or a failing program that is said to be right.
+- Bold is an alarm where stock asyncio cannot fail, or a program that some order breaks and that is said to be right.
+  Ours names the rung, the least assumption that it rests on.
 """
+ENDINGS = {"exhausted": "says there is none", "inconclusive": "inconclusive"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Column:
 
     def heading(self) -> str:
         """Return what stands above the column."""
-        return f"{self.peer} {self.label}".strip()
+        return f"{self.peer}, {self.label}" if self.label else self.peer
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,8 @@ def found_cell(answer: Answer) -> str:
     cut = searches[-1]["ended"] == "time" or len(searches) < searches[-1]["of"]
     tried = sum(line["executions"] for line in searches)
     if not hits:
-        if searches[-1]["ended"] == "exhausted":
-            return f"none in {tried:,}, says there is none"
+        if searches[-1]["ended"] in ENDINGS:
+            return f"none in {tried:,}, {ENDINGS[searches[-1]['ended']]}"
         return f"none in {tried:,}" + (" (time)" if cut else "")
     mean = statistics.mean(line["executions"] for line in searches)
     text = f"{mean:,.1f}" if len(searches) > 1 else f"{mean:,.0f}"
@@ -127,8 +129,8 @@ def alarm_cell(answer: Answer) -> str:
     hits = [line for line in answer.lines if line["failure"]]
     if not hits:
         return "-" if answer.lines and not answer.trouble else text
-    label = " `relaxed`" if any("rung relaxed" in line["failure"] for line in hits) else ""
-    return f"**alarm**, {text}{label}"
+    labels = [line["failure"].partition("[rung ")[2].rstrip("]") for line in hits]
+    return f"**alarm**, {text}" + (f" `{labels[0]}`" if labels[0] else "")
 
 
 def proof_cell(answer: Answer, *, broken: bool) -> str:
@@ -142,7 +144,9 @@ def proof_cell(answer: Answer, *, broken: bool) -> str:
     if proof["verdict"] == "proved":
         if proof["claim"].startswith("within"):
             return f"none {proof['claim']}, {executions}"
-        return f"**holds**, {executions}" if broken else f"{executions} ({proof['seconds']:.2g} s)"
+        if broken:
+            return f"**holds**, {executions}" + (f", {proof['claim']}" if proof["claim"].startswith("rung") else "")
+        return f"{executions} ({proof['seconds']:.2g} s)"
     if proof["claim"] == "inconclusive":
         return f"inconclusive, {executions}"
     return f"unfinished, {executions}" + ("; `property_holds`" if proof["claim"] == "property_holds" else "")

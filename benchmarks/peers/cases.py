@@ -180,12 +180,14 @@ async def cancelled_before_it_began() -> None:
 
 
 async def deadline_order() -> None:
-    """Deadlines of one task come in their order, and those of one moment in the order in which they were set."""
+    """Deadlines come in their order, and those of one moment in the order in which they were set."""
     loop = asyncio.get_running_loop()
-    order: list[Any] = []
+    order: list[float] = []
+    over = loop.create_future()
     for delay in (0.3, 0.1, 0.2):
         loop.call_later(delay, order.append, delay)
-    await asyncio.sleep(1)
+    loop.call_later(0.4, over.set_result, None)
+    await over
     assert order == [0.1, 0.2, 0.3], order
 
 
@@ -260,6 +262,20 @@ def queue_order() -> Parts:
     return [*(consume(number) for number in range(3)), produce()], check
 
 
+def sleep_order() -> Parts:
+    """Of two tasks that begin to sleep at once the shorter sleep ends first."""
+    order: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        order.append(seconds)
+
+    def check() -> None:
+        assert order == [0.1, 0.2], order
+
+    return [sleep(0.2), sleep(0.1)], check
+
+
 def first_turns() -> Parts:
     """Tasks run their first turns in the order of their creation."""
     order: list[int] = []
@@ -330,7 +346,7 @@ PROMISES = {
     },
     **{
         parts.__name__: Case(parts=parts)
-        for parts in (lock_order, event_wake_ups, queue_order, first_turns, sleeps_take_turns)
+        for parts in (lock_order, event_wake_ups, queue_order, sleep_order, first_turns, sleeps_take_turns)
     },
 }
 ISSUE_9615 = {

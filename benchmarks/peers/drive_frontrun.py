@@ -18,7 +18,7 @@ load_with_attributes("benchmarks.programs", HERE.parent / "programs.py")
 load_with_attributes("cases", HERE / "cases.py")
 
 import frontrun  # noqa: E402
-from cases import Case, Parts  # noqa: E402
+from cases import Case, Parts, nothing  # noqa: E402
 from driving import Found, Proof, Question, drive, short  # noqa: E402
 
 
@@ -52,7 +52,7 @@ class Frontrun:
         result = self._explore(case, question)
         if result.property_holds is False:
             return Found(result.num_explored, short(result.explanation))
-        return Found(result.num_explored, ended=self.ended)
+        return Found(result.num_explored, ended="inconclusive" if result.property_holds is None else self.ended)
 
     def prove(self, case: Case, question: Question) -> Proof:
         result = self._explore(case, question)
@@ -70,7 +70,7 @@ class Frontrun:
                 await program()
 
             def setup() -> State:
-                return State(([], int))
+                return State(([], nothing))
 
             workers = [whole]
         else:
@@ -93,6 +93,7 @@ class Frontrun:
                 clock="explored" if case.remote is not None else "virtual",
                 preemption_bound=None if question.strategy == "none" else int(question.strategy or 2),
                 max_executions=question.cap,
+                timeout_per_run=max(5.0, question.seconds),
                 total_timeout=question.seconds,
                 reproduce_on_failure=0,
             )

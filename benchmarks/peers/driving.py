@@ -33,7 +33,7 @@ ALARM_GRACE_S = 3.0
 class Found:
     """One search. executions: the number of the first that failed, or all of them when none did.
 
-    failure: what failed, or "". ended: why there is none: cap, time, or exhausted.
+    failure: what failed, or "". ended: why there is none: cap, time, exhausted, or inconclusive.
     """
 
     executions: int
@@ -162,7 +162,7 @@ def _speed(driver: Driver, case: Case, options: Any) -> None:
     """Double the number of executions until a search of them takes a third of the time, then take the best of three."""
     number, rates = 25, []
     while len(rates) < 3:
-        question = Question(options.strategy, len(rates) + 1, number, 10 * options.seconds)
+        question = Question(options.strategy, len(rates) + 1, number, 2 * options.seconds)
         began = time.perf_counter()
         found = driver.find(case, question)
         seconds = time.perf_counter() - began

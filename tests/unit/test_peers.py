@@ -73,6 +73,7 @@ def test_a_proof_of_a_broken_program_is_a_wrong_answer():
     """A bound that holds is none."""
     assert proof_cell(proof("proved", 64), broken=False) == "64 (0.25 s)"
     assert proof_cell(proof("proved", 6), broken=True) == "**holds**, 6"
+    assert proof_cell(proof("proved", 10, "rung latency"), broken=True) == "**holds**, 10, rung latency"
     assert proof_cell(proof("proved", 6, "within 2 delays"), broken=True) == "none within 2 delays, 6"
     assert proof_cell(proof("violation", 12), broken=True) == "refuted, 12"
     assert proof_cell(proof("unfinished", 1234), broken=True) == "unfinished, 1,234"
@@ -89,7 +90,7 @@ def test_a_table_has_a_cell_for_what_a_tool_cannot_do():
     table = Table("races", "Title", "Text.", {"twostage": ""}, columns, "find", seeds=3, cap=500, seconds=10.0)
     (job,) = table.jobs()
     assert table_text(table, {job: searches(HIT, HIT, HIT)}) == (
-        "## Title\n\nText.\n\n| program | detangle pct:3 | simloop |\n| --- | --- | --- |\n"
+        "## Title\n\nText.\n\n| program | detangle, pct:3 | simloop |\n| --- | --- | --- |\n"
         "| twostage | 4.0 | no exhaustive search |\n"
     )
 
