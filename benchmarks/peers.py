@@ -34,7 +34,7 @@ from harness.model.errors import UsageError
 # simloom, simloop and seedloop need 3.12 or newer.
 PYTHONS = ("3.13", "3.12", "3.14")
 
-OWN_CAP = 500
+OWN_CAP = 300
 OWN_LIMIT_S = 900.0
 
 
@@ -49,20 +49,21 @@ def selected(tables: Iterable[Table], *, peers: Sequence[str], programs: Sequenc
     return found
 
 
-def ask_all(tables: Sequence[Table], interpreters: dict[str, Path], *, workers: int) -> dict[Job, Answer]:
-    """Ask the drivers; what measures speed runs alone, the rest ``workers`` at a time."""
-    answers: dict[Job, Answer] = {}
-    jobs = {
-        alone: list(dict.fromkeys(job for table in tables if table.alone is alone for job in table.jobs()))
-        for alone in (True, False)
-    }
-    total = sum(map(len, jobs.values()))
-    for alone, some in jobs.items():
-        with ThreadPoolExecutor(1 if alone else workers) as pool:
+def ask_all(
+    tables: Sequence[Table], interpreters: dict[str, Path], known: dict[Job, Answer], *, workers: int
+) -> dict[Job, Answer]:
+    """Ask the drivers what is not ``known``; what measures speed runs alone, the rest ``workers`` at a time."""
+    jobs = dict.fromkeys(job for table in tables for job in table.jobs())
+    answers = {job: known[job] for job in jobs if job in known}
+    left = [job for job in jobs if job not in known]
+    alone = [job for job in left if job.task == "speed"]
+    others = [job for job in left if job.task != "speed"]
+    for some, at_a_time in ((alone, 1), (others, workers)):
+        with ThreadPoolExecutor(at_a_time) as pool:
             try:
                 for answer in pool.map(lambda job: peers_run.ask(interpreters[job.peer], job), some):
                     answers[answer.job] = answer
-                    progress(f"{len(answers)} of {total}: {answer.job.peer} {answer.job.task} {answer.job.program}")
+                    progress(f"{len(answers)} of {len(jobs)}: {answer.job.peer} {answer.job.task} {answer.job.program}")
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 peers_run.end_all()
@@ -128,6 +129,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cap", type=int, default=500, help="executions of one search for a race")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "peers", help="where environments are kept")
     parser.add_argument("--python", default="", help="interpreter for all environments, 3.12 or newer")
+    parser.add_argument("--reuse", action="store_true", help="what the others answered before, speed apart, is kept")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--write", type=Path, help="write the whole page there")
     parser.add_argument("--json", action="store_true", help="print the drivers' answers")
@@ -166,7 +168,10 @@ def run(options: argparse.Namespace) -> int:
     interpreters = {
         name: peers_run.make_environment(uv, python, options.work.resolve(), PEERS[name]) for name in wanted
     }
-    answers = ask_all(tables, interpreters, workers=options.workers)
+    kept = options.work / "answers.json"
+    known = peers_run.read_answers(kept) if options.reuse else {}
+    answers = ask_all(tables, interpreters, known, workers=options.workers)
+    peers_run.keep_answers(kept, answers)
     if options.json:
         print(json.dumps([asdict(answer) for answer in answers.values()], indent=2))
         return 0
@@ -175,7 +180,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     own = own_tables(interpreters["harness"], seeds=options.seeds, workers=options.workers)
     version = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.split()[1]
-    options.write.write_text(page(tables, answers, own, python=version), encoding="utf-8")
+    options.write.write_text(page(tables, answers, own, python=version, reused=bool(known)), encoding="utf-8")
     print(f"wrote {options.write}")
     return 0
 

@@ -55,7 +55,6 @@ SPEED = Table(
     seeds=1,
     cap=1,
     seconds=1.0,
-    alone=True,
 )
 PROOFS = Table(
     "proofs",

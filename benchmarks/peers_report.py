@@ -54,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table. task: find, prove or speed. seeds, cap, seconds: per cell; alone: nothing else runs meanwhile."""
+    """One table. task: find, prove or speed. seeds, cap, seconds: per cell."""
 
     name: str
     title: str
@@ -65,7 +65,6 @@ class Table:
     seeds: int
     cap: int
     seconds: float
-    alone: bool = False
 
     def jobs(self) -> list[Job]:
         """Return the questions, one for each cell that has any."""
@@ -200,14 +199,15 @@ def own_text(
     )
 
 
-def page(tables: Sequence[Table], answers: Mapping[Job, Answer], own: str, *, python: str) -> str:
-    """Return the whole page. python: the version that ran all of it."""
+def page(tables: Sequence[Table], answers: Mapping[Job, Answer], own: str, *, python: str, reused: bool) -> str:
+    """Return the whole page. python: the version that ran all of it. reused: the others answered in an earlier run."""
     versions = ", ".join(peer.requirement.replace("==", " ") for peer in PEERS.values() if peer.requirement)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     text = "\n".join(table_text(table, answers) for table in tables)
+    earlier = " What the other tools answered, their speed apart, is kept from an earlier run." if reused else ""
     return (
         f"# Benchmarks\n\n`{COMMAND}` makes this page. It ran on CPython {python}, {platform.system()}, "
         f"{os.cpu_count()} cores; the load at the end was {load} (1, 5 and 15 minutes). Times are those of a machine "
         "under that load: compare them within the page. Numbers of executions do not depend on it, except in a cell "
-        f"that ended with its time.\n\n{FAIRNESS.format(versions=versions)}\n{text}\n{own}"
+        f"that ended with its time.{earlier}\n\n{FAIRNESS.format(versions=versions)}\n{text}\n{own}"
     )

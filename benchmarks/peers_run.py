@@ -13,8 +13,8 @@ import shutil
 import signal
 import subprocess
 import tomllib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,24 @@ class Answer:
     job: Job
     lines: list[dict[str, Any]] = field(default_factory=list)
     trouble: str = ""
+
+
+def keep_answers(path: Path, answers: Mapping[Job, Answer]) -> None:
+    """Add the answers to those that ``path`` holds."""
+    kept = [asdict(answer) for answer in {**_answers_in(path), **answers}.values()]
+    path.write_text(json.dumps(kept, indent=1), encoding="utf-8")
+
+
+def read_answers(path: Path) -> dict[Job, Answer]:
+    """Return what the other tools answered in earlier runs; without ours, which changes, and without speeds."""
+    return {job: kept for job, kept in _answers_in(path).items() if job.peer != "harness" and job.task != "speed"}
+
+
+def _answers_in(path: Path) -> dict[Job, Answer]:
+    if not path.exists():
+        return {}
+    kept = [Answer(Job(**item.pop("job")), **item) for item in json.loads(path.read_text(encoding="utf-8"))]
+    return {answer.job: answer for answer in kept}
 
 
 class CannotPrepareError(Exception):

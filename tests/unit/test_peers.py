@@ -19,7 +19,7 @@ from benchmarks.peers_report import (
     speed_cell,
     table_text,
 )
-from benchmarks.peers_run import DRIVERS, PEERS, Answer, Job, ask
+from benchmarks.peers_run import DRIVERS, PEERS, Answer, Job, ask, keep_answers, read_answers
 
 JOB = Job("detangle", "find", "twostage", seeds=3, cap=500)
 
@@ -101,7 +101,7 @@ def test_the_page_has_every_table_and_the_command():
     cell = {"mean": 4.0, "missed": 0, "cap": 500}
     row = {"program": "one turn", "stock_us": 1.5, "ours_us": 3.0, "ratio": 2.0, "per_s": None}
     own = own_text({"twostage": [cell] * 8}, [row], options="--cap 500")
-    text = page(TABLES, {}, own, python="3.13.0")
+    text = page(TABLES, {}, own, python="3.13.0", reused=False)
     assert "`python benchmarks/peers.py --write docs/benchmarks.md` makes this page. It ran on CPython 3.13.0" in text
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
         *(table.title for table in TABLES),
@@ -116,6 +116,15 @@ def test_a_part_of_the_tables_can_be_asked_for():
     """Only the columns and rows that are named; a table without any is left out."""
     (table,) = peers.selected(TABLES, peers=["simloom"], programs=["twostage"])
     assert table.jobs() == [Job("simloom", "find", "twostage", "pct:auto", RACES.seeds, RACES.cap, RACES.seconds)]
+
+
+def test_what_others_answered_is_kept(tmp_path):
+    """Ours is asked anew, and so is every speed."""
+    path = tmp_path / "answers.json"
+    answers = [searches(HIT), Answer(Job("harness", "find", "twostage")), Answer(Job("detangle", "speed", "grid_2x3"))]
+    keep_answers(path, {answer.job: answer for answer in answers})
+    keep_answers(path, {JOB: searches(MISS)})
+    assert read_answers(path) == {JOB: searches(MISS)}
 
 
 @pytest.mark.parametrize(
