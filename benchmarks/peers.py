@@ -15,8 +15,9 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ from harness.model.errors import UsageError
 # simloom, simloop and seedloop need 3.12 or newer.
 PYTHONS = ("3.13", "3.12", "3.14")
 
-OWN_CAP = 300
+OWN_CAP = 500
+OWN_CELL_S = 10.0
 OWN_LIMIT_S = 900.0
 
 
@@ -59,17 +61,24 @@ def ask_all(
     alone = [job for job in left if job.task == "speed"]
     others = [job for job in left if job.task != "speed"]
     for some, at_a_time in ((alone, 1), (others, workers)):
-        with ThreadPoolExecutor(at_a_time) as pool:
-            try:
-                for answer in pool.map(lambda job: peers_run.ask(interpreters[job.peer], job), some):
-                    answers[answer.job] = answer
-                    progress(f"{len(answers)} of {len(jobs)}: {answer.job.peer} {answer.job.task} {answer.job.program}")
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                peers_run.end_all()
-                raise
+        with workers_of(at_a_time) as pool:
+            for answer in pool.map(lambda job: peers_run.ask(interpreters[job.peer], job), some):
+                answers[answer.job] = answer
+                progress(f"{len(answers)} of {len(jobs)}: {answer.job.peer} {answer.job.task} {answer.job.program}")
     progress("")
     return answers
+
+
+@contextmanager
+def workers_of(number: int) -> Iterator[ThreadPoolExecutor]:
+    """Yield a pool that asks ``number`` drivers at a time; an interrupt ends their processes."""
+    with ThreadPoolExecutor(number) as pool:
+        try:
+            yield pool
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            peers_run.end_all()
+            raise
 
 
 def progress(text: str) -> None:
@@ -90,8 +99,8 @@ def own_tables(interpreter: Path, *, seeds: int, workers: int) -> str:
         return json.loads(done)
 
     speed = run("speed.py")
-    options = ["--cap", str(OWN_CAP), "--seeds", str(seeds)]
-    with ThreadPoolExecutor(workers) as pool:
+    options = ["--cap", str(OWN_CAP), "--seeds", str(seeds), "--seconds", str(OWN_CELL_S)]
+    with workers_of(workers) as pool:
         rows = pool.map(lambda name: run("schedulers.py", *options, "--program", name), PROGRAMS)
         return own_text(dict(zip(PROGRAMS, rows, strict=True)), speed, options=" ".join(options))
 

@@ -193,7 +193,7 @@ def own_text(
     return (
         f"## Schedulers\n\n`python benchmarks/schedulers.py {options}`: mean executions until the first failure, "
         "g = 10, beside what the authors of SURW published for the thread originals. `>`: some seeds found nothing and "
-        f"count with the cap; `never`: none did.\n\n{means}\n"
+        f"count with the cap; `never`: none did; in parentheses: so many seeds in the cell's time.\n\n{means}\n"
         "## Speed of the loop\n\n`python benchmarks/speed.py`: the controlled loop and stock asyncio in turns in one "
         f"process; the ratio is what holds.\n\n{ratios}"
     )

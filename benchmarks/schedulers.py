@@ -1,7 +1,8 @@
 """Count the executions until the first failure: program x scheduler, mean over 20 seeds, at g = 10.
 
-Run: python benchmarks/schedulers.py [--json] [--cap N] [--seeds N] [--program NAME]... [--scheduler NAME]...
-A search that finds nothing within the cap counts as the cap; when none of the seeds does, the mean is "never".
+Run: python benchmarks/schedulers.py [--json] [--cap N] [--seeds N] [--seconds S] [--program NAME]...
+[--scheduler NAME]... A search that finds nothing within the cap counts as the cap; when none of the seeds does, the mean is "never". With
+--seconds a cell begins no other seed after that time, and says how many it had when they were fewer.
 """
 
 from __future__ import annotations
@@ -42,16 +43,20 @@ def executions_to_failure(name: str, scheduler: str, *, seed: int, cap: int) -> 
     return None
 
 
-def measure(name: str, scheduler: str, *, seeds: int, cap: int) -> dict[str, object]:
+def measure(name: str, scheduler: str, *, seeds: int, cap: int, seconds: float = float("inf")) -> dict[str, object]:
     """Return one cell of the table."""
     began = time.perf_counter()
-    found = [executions_to_failure(name, scheduler, seed=seed, cap=cap) for seed in range(seeds)]
+    found: list[int | None] = []
+    while len(found) < seeds and (not found or time.perf_counter() - began < seconds):
+        found.append(executions_to_failure(name, scheduler, seed=len(found), cap=cap))
     hits = [count for count in found if count is not None]
     return {
         "program": name,
         "scheduler": scheduler,
         "mean": round(statistics.mean(cap if count is None else count for count in found), 1) if hits else None,
-        "missed": seeds - len(hits),
+        "seeds": len(found),
+        "of": seeds,
+        "missed": len(found) - len(hits),
         "cap": cap,
         "seconds": round(time.perf_counter() - began, 1),
     }
@@ -59,9 +64,10 @@ def measure(name: str, scheduler: str, *, seeds: int, cap: int) -> dict[str, obj
 
 def cell_text(cell: dict[str, object]) -> str:
     """Return a mean, with ">" when some seeds found nothing within the cap."""
+    seeds = f" ({cell['seeds']})" if cell["seeds"] != cell["of"] else ""
     if cell["mean"] is None:
-        return "never"
-    return f"{'>' if cell['missed'] else ''}{cell['mean']:,}"
+        return f"never{seeds}"
+    return f"{'>' if cell['missed'] else ''}{cell['mean']:,}{seeds}"
 
 
 def published_text(value: int | None) -> str:
@@ -75,6 +81,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--cap", type=int, default=2_000)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no other seed of a cell after that")
     parser.add_argument("--program", action="append", choices=list(PROGRAMS))
     parser.add_argument("--scheduler", action="append")
     options = parser.parse_args()
@@ -85,7 +92,8 @@ def main() -> None:
         print(f"{'program':18}{head}   published: {', '.join(PUBLISHED)}", flush=True)
     cells = []
     for name in options.program or PROGRAMS:
-        row = [measure(name, scheduler, seeds=options.seeds, cap=options.cap) for scheduler in schedulers]
+        limits = {"seeds": options.seeds, "cap": options.cap, "seconds": options.seconds}
+        row = [measure(name, scheduler, **limits) for scheduler in schedulers]
         cells += row
         if not options.json:
             figures = ", ".join(map(published_text, PROGRAMS[name][1]))
