@@ -1,7 +1,8 @@
 """Count the executions until the first failure: program x scheduler, mean over 20 seeds, at g = 10.
 
-Run: python benchmarks/schedulers.py [--json] [--cap N] [--seeds N] [--seconds S] [--program NAME]...
-[--scheduler NAME]... A search that finds nothing within the cap counts as the cap; when none of the seeds does, the mean is "never". With
+Run: python benchmarks/schedulers.py [--json] [--cap N] [--seeds N] [--seconds S] [--program NAME] [--scheduler NAME]
+
+A search that finds nothing within the cap counts as the cap; when none of the seeds does, the mean is "never". With
 --seconds a cell begins no other seed after that time, and says how many it had when they were fewer.
 """
 
