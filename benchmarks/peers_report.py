@@ -176,27 +176,31 @@ def trouble_text(answer: Answer) -> str:
 
 
 def own_text(
-    schedulers: Mapping[str, Sequence[dict[str, Any]]], speed: Sequence[dict[str, Any]], *, options: str
+    schedulers: Mapping[str, Sequence[dict[str, Any]]], speed: Mapping[str, Sequence[dict[str, Any]]], *, options: str
 ) -> str:
-    """Return our own tables. schedulers: the cells of schedulers.py by program; speed: the rows of speed.py."""
+    """Return our own tables. schedulers: the cells of schedulers.py by program; speed: the tables of speed.py."""
     from benchmarks.schedulers import PUBLISHED, SCHEDULERS, cell_text, published_text
 
     means = markdown(
         ["program", *SCHEDULERS, *(f"published: {name}" for name in PUBLISHED)],
         [[name, *map(cell_text, cells), *map(published_text, PROGRAMS[name][1])] for name, cells in schedulers.items()],
     )
-    figures = ("stock_us", "ours_us", "ratio", "per_s")
-    ratios = markdown(
-        ["program", "stock, us", "ours, us", "ours / stock", "schedules/s"],
-        [[row["program"], *("-" if row[key] is None else f"{row[key]:,}" for key in figures)] for row in speed],
-    )
     return (
         f"## Schedulers\n\n`python benchmarks/schedulers.py {options}`: mean executions until the first failure, "
         "g = 10, beside what the authors of SURW published for the thread originals. `>`: some seeds found nothing and "
         f"count with the cap; `never`: none did; in parentheses: so many seeds in the cell's time.\n\n{means}\n"
         "## Speed of the loop\n\n`python benchmarks/speed.py`: the controlled loop and stock asyncio in turns in one "
-        f"process; the ratio is what holds.\n\n{ratios}"
+        f"process, and a bare controlled loop; the ratios are what holds.\n\n" + "\n".join(map(records, speed.values()))
     )
+
+
+def records(rows: Sequence[dict[str, Any]]) -> str:
+    """Return what a script printed as JSON as a table, with its own headings."""
+    shown = [
+        ["-" if value is None else value if isinstance(value, str) else f"{value:,}" for value in row.values()]
+        for row in rows
+    ]
+    return markdown([name.replace("_", " ") for name in rows[0]], shown)
 
 
 def page(tables: Sequence[Table], answers: Mapping[Job, Answer], own: str, *, python: str, reused: bool) -> str:
