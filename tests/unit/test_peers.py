@@ -112,6 +112,14 @@ def test_the_page_has_every_table_and_the_command():
     assert "| program | stock us | ratio | per s |\n| --- | --- | --- | --- |\n| one turn | 1.5 | 2.0 | - |\n" in text
 
 
+def test_the_written_page_has_the_tables_of_the_plan():
+    """With their texts, their rows and their columns."""
+    written = (peers.ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    for table in TABLES:
+        assert f"## {table.title}\n\n{table.text}\n\n| program | {table.columns[0].heading()} |" in written
+        assert all(f"\n| {label or name} | " in written for name, label in table.programs.items())
+
+
 def test_a_part_of_the_tables_can_be_asked_for():
     """Only the columns and rows that are named; a table without any is left out."""
     (table,) = peers.selected(TABLES, peers=["simloom"], programs=["twostage"])
