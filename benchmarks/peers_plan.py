@@ -143,8 +143,9 @@ ISSUE = Table(
 ISSUE_PROOFS = Table(
     "9615 proofs",
     "agent-framework #9615: proved right or refuted",
-    "What each exhaustive search says of the same programs. Only the first is right. Ours also runs the orders in which "
-    "the framework's set of tasks may be iterated, ten times as many; the others run the one that addresses give.",
+    "What each exhaustive search says of the same programs. Only the first is right. Ours also runs the orders in "
+    "which the framework's set of tasks may be iterated, ten times as many; the others run the one that "
+    "addresses give.",
     FORMS,
     [
         Column("harness", "rung latency (default)", "/latency"),
