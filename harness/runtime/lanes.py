@@ -26,6 +26,7 @@ from harness.runtime.waits import current_line, raised_line
 if TYPE_CHECKING:
     from harness.runtime.loop import ControlledLoop
 
+RELAXED = Rung.RELAXED  # to look it up in its class takes as long as a call
 NO_RUN = (0, None)
 LANE_RANKS = ("in turn", "hold")
 # No scheduler may starve a lane for ever: one that was passed over this often runs next.
@@ -109,21 +110,24 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
     run, last = loop.run_of_turns  # invariant: so many handles at the head of the queue are turns
     if run and (len(ready) < run or ready[run - 1] is not last):  # somebody changed the queue since
         run = 0
+    passed = loop.passed_oldest
     for _ in range(len(ready)):
         if len(ready) < (run or 1):  # somebody took from the queue
             break
         while run < len(ready) and is_turn(ready[run]):
             run += 1
-        if run > 1 and loop.passed_oldest < MAX_PASSED_OVER:
+        index = 0
+        if run > 1 and passed < MAX_PASSED_OVER:
             index = choose_lane(loop, ready, run)
-        else:
-            index = loop.passed_oldest = 0
-            if run and loop.ran is not None:
-                loop.ran(Lane(loop, turn_task(ready[0])))
+        elif run and loop.ran is not None:
+            loop.ran(Lane(loop, turn_task(ready[0])))
         if index:
+            passed += 1
+            loop.rung = RELAXED
             handle = ready[index]
             del ready[index]
         else:
+            passed = 0
             handle = ready.popleft()
         if run:
             run -= 1
@@ -134,6 +138,7 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
             run_traced(loop, handle, turn_task(handle))
         else:
             handle._run()
+    loop.passed_oldest = passed
     loop.run_of_turns = (run, ready[run - 1]) if 0 < run <= len(ready) else NO_RUN
 
 
@@ -144,17 +149,11 @@ def is_turn(handle: Any) -> bool:
 
 def choose_lane(loop: ControlledLoop, ready: Any, run: int) -> int:
     """Return which of the ``run`` lanes at the head of the queue is next."""
-    if loop.draw is not None:
-        index = loop.draw(run)
-        loop.answers.append(index)
-        loop.asked.append("lane")
-    else:
-        index = loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
-    if index:
-        loop.passed_oldest += 1
-        loop.rung = Rung.RELAXED
-    else:
-        loop.passed_oldest = 0
+    if loop.draw is None:
+        return loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
+    index = loop.draw(run)
+    loop.answers.append(index)
+    loop.asked.append("lane")
     return index
 
 

@@ -108,17 +108,18 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             self._make_fields(settings or LoopSettings())
         else:
             self.__dict__ = mould.fields()
+        relaxed = settings is not None and settings.rung is lanes.RELAXED
         if settings is not None:
             self.settings = settings
             self.tracing = settings.tracing
             self._outside = settings.allow_real_io
-            self._observed = settings.tracing or settings.rung is Rung.RELAXED
+            self._observed = settings.tracing or relaxed
         if scheduler is not None:
             self.scheduler = scheduler
             self.ran = getattr(scheduler, "ran", None)
             self.heed = getattr(scheduler, "heed", None)
             self.draw = None if self.tracing else getattr(scheduler, "draw", None)
-            self.by_lanes = self.settings.rung is Rung.RELAXED and self.settings.discipline == "indices"
+            self.by_lanes = relaxed and self.settings.discipline == "indices"
             if order := self.choose("order", SET_ORDERS):
                 self.set_order, self.first_hashes = SET_ORDERS[order], FIRST_HASHES[order]
 
