@@ -5,6 +5,7 @@ Owns the messages, the heartbeat and the end of such a process; must not know a 
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import logging
 import os
@@ -106,7 +107,10 @@ class Worker:
                     self._dropped.update(message)
                 else:
                     self._inbox.put(message)
-        shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)
+        folder = tempfile.gettempdir()
+        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.rmdir(os.path.dirname(folder))  # of the sender's folder, by the last worker that leaves it
         os._exit(0)
 
     def _bench_of(self, recipe: Recipe) -> Bench:

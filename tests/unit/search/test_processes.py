@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -83,8 +84,9 @@ def test_what_a_recipe_refuses_is_an_error():
 
 
 @pytest.mark.slow
-def test_workers_end_with_the_process_that_started_them(tmp_path):
-    """Also when it is killed, in the middle of a unit, and their folders are empty."""
+def test_workers_end_with_the_process_that_started_them(tmp_path, monkeypatch):
+    """Also when it is killed, in the middle of a unit; and they leave no folder behind."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -105,6 +107,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path):
         os.sched_yield()
     assert len(pids) == 5
     assert not any(map(alive, pids))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_with_threads_is_not_forked():
