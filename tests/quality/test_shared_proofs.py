@@ -3,6 +3,9 @@
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +16,7 @@ from harness.search.processes import Processes
 from harness.search.prove import prove
 from tests.data.shared_units import Recipe
 
+ROOT = Path(__file__).parents[2]
 FAULTS = ScenarioRecipe("scenarios/issue_9615.py", "issue_9615", "memory", shapes=False, faults=("cancel",))
 
 
@@ -64,6 +68,38 @@ def test_new_interpreters_find_the_same():
     """Which share neither addresses nor a hash seed with this process."""
     recipe = Recipe("lost_update")
     assert shared_proof(recipe, 2, forked=False) == facts(prove(recipe.target()))
+
+
+STATES = """
+import hashlib, logging
+from harness.adapters.recipes import ScenarioRecipe
+from harness.search.exhaustive import Exploration
+logging.getLogger().addHandler(logging.NullHandler())
+for storage in ("memory", "file"):
+    target = ScenarioRecipe("scenarios/issue_9615.py", "issue_9615", storage, shapes=False).target()
+    exploration = Exploration(target, mode="fingerprint")
+    with target.open() as runner:
+        exploration.run(runner, budget=10, until_s=float("inf"))
+    print(storage, exploration.states, hashlib.md5(b"".join(exploration._states)).hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_states_are_read_alike_in_every_process():
+    """With any hash seed, wherever objects lie, and in whatever folder a storage is."""
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", STATES],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1]
+    assert said[0].startswith("memory ")
 
 
 @pytest.mark.slow
