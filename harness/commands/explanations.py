@@ -30,12 +30,15 @@ _ABOUT = """# Explanations
 
 Written by `harness catalogue --explain`: each known bug on the last affected release, on the first storage that shows
 it. *Deviations* is the smallest failing schedule. The *deciding ordering* separates every failing execution that was
-looked at from every passing one; where there is none, no ordering of up to three pairs of events does. An *export* was
-run on the stock loop, with no harness: where it fails there, and the bug is fixed in a later release, it was run on
-that one, too.
+looked at from every passing one; where there is none, no ordering of up to three pairs of events does, or no execution
+passed. An *export* was run on the stock loop, with no harness: where it fails there, and the bug is fixed in a later
+release, it was run on that one, too.
 
 """
+# How the reason of a refusal begins: it names what the row is about.
+_FINDING = r"^\S+ on \S+ \(.*\):? "
 _NONE = "none: no ordering separates failing from passing executions"
+_ALWAYS = "none: every execution that was looked at fails"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def explained(
         found["rung"],
         str(found["executions"]),
         f"{found['deviations']}: `{found['text']}`",
-        _deciding(found),
+        _deciding(found) or _undecided(command, reference, found["schedule"]),
         _export(command, reference, found["schedule"], fixed),
     )
 
@@ -132,7 +135,13 @@ def _releases(text: str) -> list[str]:
 
 def _deciding(found: dict[str, Any]) -> str:
     pairs = found.get("orderings") or ([found["deciding"]] if found.get("deciding") else [])
-    return " and ".join(f"`{first}` before `{second}`" for first, second in pairs) or _NONE
+    return " and ".join(f"`{first}` before `{second}`" for first, second in pairs)
+
+
+def _undecided(command: Sequence[str], reference: str, token: str) -> str:
+    """Say why nothing decides."""
+    explanation = _object(command, ["explain", reference, token, "--json"])
+    return _NONE if explanation.get("passing") else _ALWAYS
 
 
 def _export(command: Sequence[str], reference: str, token: str, fixed: Environment | None) -> str:
@@ -141,7 +150,7 @@ def _export(command: Sequence[str], reference: str, token: str, fixed: Environme
     for form in ([], ["--script"]):
         shown = _object(command, ["export", reference, token, "--json", *form])
         if "error" in shown:
-            return f"refused: {shown['error'].rpartition('): ')[2]}"
+            return f"refused: {re.sub(_FINDING, '', shown['error'])}"
         if not shown["fails_on_stock_loop"]:
             refused = refused or f"refused: {shown['detail']}"
             continue

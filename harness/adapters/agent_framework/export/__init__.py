@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.adapters.agent_framework.export.assertions import ASSERTIONS, Assertion, Case
 from harness.adapters.agent_framework.export.endings import AGAIN, CRASH, DEADLINE
 from harness.adapters.agent_framework.export.program import Program
-from harness.adapters.agent_framework.export.storages import MEMORY, PLAINER, PlainStorage, plain_storage
+from harness.adapters.agent_framework.export.storages import FINISHES, MEMORY, PLAINER, PlainStorage, plain_storage
 from harness.model.outcome import Execution, Turn
 from harness.model.scenario import Scenario
 from harness.report.export.gates import CANCEL, QUIET, Order
@@ -82,6 +82,8 @@ def drafts_of(finding: Finding) -> Iterator[Draft]:
         raise ExportError(f"the clock {clock} has no plain form")
     shape, faults, choices = _decided(execution)
     plainer = [(PLAINER.get(shape, shape), False), (shape, False), (shape, True)]
+    if (setup["storage"], shape) == ("file", "as-is"):
+        plainer.insert(0, (FINISHES, False))
     for waits, reads in dict.fromkeys(plainer):
         storage = plain_storage(finding.tested, execution, waits, faults, reads=reads)
         if reads and not storage.reads:

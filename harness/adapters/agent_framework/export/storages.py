@@ -24,6 +24,8 @@ _WAITS = {
     "sqlite": "thread",
     "cosmos": "latency-before",
 }
+# As the framework's own file storage does, since it writes on a thread.
+FINISHES = "finishes"
 # Shapes that differ from a plainer one in what they cost, and seldom in what they break.
 PLAINER = dict.fromkeys(("create-task", "gather", "latency-both"), "latency-before")
 _SHAPES = {
@@ -36,6 +38,7 @@ _SHAPES = {
     "shield": (True, False),
     "executor": (True, False),
     "thread": (True, False),
+    FINISHES: (True, False),
 }
 
 
@@ -144,15 +147,25 @@ _HOW = {
         "(await asyncio.gather(self.write(checkpoint), asyncio.sleep(0)))[0]",
     ),
     "shield": ("its save is shielded", "await asyncio.shield(asyncio.create_task(self.write(checkpoint)))"),
+    FINISHES: ("a save that is cancelled still finishes its write", FINISHES),
     "thread": (
         "a save is no task of the run, as on a thread",
         "await asyncio.shield(asyncio.Task(self.write(checkpoint)))",
     ),
 }
 _HOW["executor"] = _HOW["thread"]
+_FINISHES = """write = asyncio.Task(self.write(checkpoint))
+try:
+    return await asyncio.shield(write)
+except asyncio.CancelledError:
+    await write
+    raise"""
 
 
 def _methods(how: str, lines: Sequence[str]) -> list[str]:
+    if how == FINISHES:
+        save = "async def save(self, checkpoint):\n" + textwrap.indent(_FINISHES, "    ")
+        return [save, *_methods("", lines)[1:]]
     if how == "save":
         return ["async def save(self, checkpoint):\n" + "\n".join(f"    {line}" for line in lines)]
     return [
