@@ -39,7 +39,7 @@ def order_graph() -> Any:
     storages=["memory", "remote", "sqlite"],
     adapter="langgraph",
     package="langgraph",
-    affected=">=1.0,<1.3",
+    affected=">=0.6,<1.3",
     breaks_on=("remote", "sqlite"),
     reference="langchain-ai/langgraph #8039",
     requires=("langgraph-checkpoint-sqlite",),

@@ -85,6 +85,8 @@ def load_adapter(name: str) -> Adapter:
         module = importlib.import_module(f"harness.adapters.{name.replace('-', '_')}")
     except ModuleNotFoundError as error:
         raise UsageError(f"the adapter {name!r} needs {error.name!r}, which is not installed") from error
+    except ImportError as error:
+        raise UsageError(f"the adapter {name!r} does not import with what is installed: {error}") from error
     return cast(Adapter, module.PLUGIN)
 
 

@@ -26,6 +26,8 @@ from harness.model.scenario import Scenario
 RECORD = Path("docs") / "catalogue.md"
 _HEADER = ("scenario", "package", "affected", "oracle", "executions until found", "clean on")
 _CLEAN = ("none-found", "proved")
+# What a search says of a release that a scenario, or an adapter, was not written for.
+_DOES_NOT_FIT = ("does not import", "the program raised", "which is not installed")
 _ABOUT = """# Catalogue
 
 Written by `harness catalogue --record`: each scenario on the first and the last release of its affected range, with the
@@ -187,7 +189,7 @@ def _run(reference: str, environments: Sequence[Environments], version: str) -> 
 
 def _summary(rows: Sequence[Row]) -> str:
     if rows[0].verdict == "error":
-        fits = not any(text in str(rows[0]) for text in ("does not import", "the program raised"))
+        fits = not any(text in str(rows[0]) for text in _DOES_NOT_FIT)
         return str(rows[0]) if fits else "cannot run"
     bad = [f"{row.storage} {row.executions}" for row in rows if row.verdict == "violation"]
     undecided = [f"{row.storage} {row.verdict}" for row in rows if row.verdict not in (*_CLEAN, "violation")]
