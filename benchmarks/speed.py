@@ -42,10 +42,10 @@ ROOT = Path(__file__).parents[1]
 CLOCK = (time.perf_counter,)  # freezegun leaves it alone in a tuple
 # Tasks, awaits of each, and the schedules per second that a uniform search should reach.
 GRIDS = [(2, 3, 30_000), (5, 4, 12_000), (10, 10, 4_000)]
-ROUNDS = 120
-ROUND_S = 0.004  # short, so that some rounds are not interrupted on a busy machine
+ROUNDS = 500
+ROUND_S = 0.001  # short, so that some rounds are not interrupted on a busy machine
 # A long execution has so many turns, timed in laps; the cheapest of the first few is compared with that of the last.
-MANY, LAP, LAPS_COMPARED = 100_000, 1_000, 15
+MANY, LAP, LAPS_COMPARED = 100_000, 200, 75
 NO_LIMIT = 10 * MANY
 Row = dict[str, Any]
 Work = Callable[[], object]
@@ -53,7 +53,9 @@ Work = Callable[[], object]
 
 def best_of(rounds: int, *works: Work) -> list[float]:
     """Return the least seconds per call of each work, measured in turns so that drift hits all alike."""
-    calls = [max(1, int(ROUND_S / seconds_of(work, 1))) for work in works]
+    for work in works:
+        seconds_of(work, 3)  # warms up
+    calls = [max(1, int(ROUND_S / min(seconds_of(work, 1) for _ in range(10)))) for work in works]
     best = [float("inf")] * len(works)
     for _ in range(rounds):
         for index, work in enumerate(works):
@@ -163,7 +165,7 @@ def row(name: str, stock_s: float, ours_s: float, *, bare_s: float | None = None
 
 
 class Laps:
-    """The seconds that each thousand turns took, as the program sees them; so short that some are not interrupted."""
+    """The seconds that each few turns took, as the program sees them; so short that some are not interrupted."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []

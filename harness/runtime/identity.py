@@ -210,7 +210,11 @@ def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwa
     """Create a task; this is the factory that frameworks find on the loop and wrap."""
     task: ControlledTask = _new_task(ControlledTask)  # what the class does when it is called, in fewer calls
     number = be_born(task, coro, loop)
-    _init_task(task, coro, loop=loop, name=f"Task-{number + 1}" if name is None else name, **kwargs)
+    name = f"Task-{number + 1}" if name is None else name
+    if kwargs:
+        _init_task(task, coro, loop=loop, name=name, **kwargs)
+    else:  # which is cheaper than unpacking nothing
+        _init_task(task, coro, loop=loop, name=name)
     return task
 
 

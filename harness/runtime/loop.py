@@ -348,7 +348,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
         if factory is make_task or factory is None:
             if self._closed:
                 self._check_closed()  # type: ignore[attr-defined]
-            task = make_task(self, coro, **kwargs)
+            task = make_task(self, coro, **kwargs) if kwargs else make_task(self, coro)
             if self._debug:
                 trace = getattr(task, "_source_traceback", None)
                 if trace:
