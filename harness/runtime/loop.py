@@ -364,9 +364,12 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.Handle:
         """Queue ``callback`` for the next iteration, as stock asyncio does, in fewer calls."""
         if self._closed or self._debug:
-            return super().call_soon(callback, *args, context=context)
+            handle: Any = super().call_soon(callback, *args, context=context)
+            if handle._source_traceback:
+                del handle._source_traceback[-1]  # it ends with who called, not with this method
+            return handle  # type: ignore[no-any-return]
         # What the constructor of asyncio.Handle does, which costs as much as the rest of this method.
-        handle: Any = _new(Handle)
+        handle = _new(Handle)
         handle._callback, handle._args, handle._loop = callback, args, self
         handle._context = contextvars.copy_context() if context is None else context
         handle._cancelled, handle._repr, handle._source_traceback = False, None, None

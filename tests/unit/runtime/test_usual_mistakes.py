@@ -124,6 +124,22 @@ def test_debug_mode_logs_slow_callbacks_in_real_seconds(caplog):
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("method", ["call_soon", "call_soon_threadsafe", "call_later"])
+def test_debug_mode_says_who_scheduled_a_callback(method):
+    """The traceback of a callback that fails ends with the caller, as on the stock loop."""
+
+    def program(loop):
+        reports = []
+        loop.set_debug(True)
+        loop.set_exception_handler(lambda _loop, context: reports.append(context["source_traceback"][-1].name))
+        delay = (0.01,) if method == "call_later" else ()
+        getattr(loop, method)(*delay, divmod, 1, 0)
+        loop.run_until_complete(asyncio.sleep(0.02))
+        return reports
+
+    assert on_both(program) == ["program"]
+
+
 def test_debug_mode_refuses_calls_from_other_threads():
     """``call_soon`` and ``call_at`` from a thread raise, ``call_soon_threadsafe`` with a coroutine too."""
 
