@@ -193,6 +193,10 @@ def _is_private(frame: Any) -> bool:
         return True
     if code is _REGISTER:
         return frame.f_back.f_code in _BIRTHS
+    if frame.f_back is not None and frame.f_back.f_code is _ALL_TASKS:  # a comprehension in it, up to Python 3.11
+        frame = frame.f_back
+    if frame.f_code is _ALL_TASKS:
+        return frame.f_back.f_code in _private
     if code is _INNER_WAIT:
         frame = frame.f_back
     if frame.f_code is WAIT:
@@ -201,6 +205,7 @@ def _is_private(frame: Any) -> bool:
 
 
 _REGISTER = weakref.WeakSet.add.__code__
+_ALL_TASKS = getattr(asyncio.all_tasks, "__code__", None)  # C code from 3.14 on
 WAIT = asyncio.wait.__code__
 _INNER_WAIT: CodeType = asyncio.tasks._wait.__code__  # type: ignore[attr-defined]
 _private = {asyncio.gather.__code__}

@@ -31,6 +31,8 @@ Handler = Callable[["Walk", Any], None]
 
 def _task(walk: Walk, task: Any) -> None:
     _future(walk, task)
+    if (name := task.get_name()) != f"Task-{getattr(task, 'number', -1) + 1}":
+        walk.put(name)
     if not task.done():
         walk.put(task.cancelling(), bool(getattr(task, "_must_cancel", False)))
         walk.refs((getattr(task, "_cancel_message", None), task._fut_waiter, task.get_coro()))
@@ -46,7 +48,18 @@ def _future(walk: Walk, future: Any) -> None:
     walk.put(bool(getattr(future, "_log_traceback", False)))
     for callback, context in future._callbacks or ():
         walk.refs((callback, context))
-    objects.put_attributes(walk, future)
+    for name, item in _attributes_of(future).items():
+        if name != "path":  # it follows from the number, and is kept when somebody asks
+            walk.put(name)
+            walk.ref(item)
+
+
+def _attributes_of(future: Any) -> dict[str, Any]:
+    """Return the attributes of a future or a task: it has no ``__dict__``, so only the collector shows them."""
+    has_result = future._state == "FINISHED" and future._exception is None
+    known = (future._result if has_result else None, getattr(future, "_cancel_message", None))
+    dicts = [item for item in gc.get_referents(future) if type(item) is dict]
+    return next((found for found in dicts if not any(found is item for item in known)), {})
 
 
 def _handle(walk: Walk, handle: Any) -> None:

@@ -10,7 +10,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from harness.runtime.identity import path_of
+from harness.runtime.identity import keep_hashes, path_of
 from harness.runtime.ops import is_plumbing
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ def live_tasks(loop: Any) -> list[Any]:
     if _REGISTRIES and not any(_REGISTRIES):
         return []  # asking asyncio takes a tenth of a short execution
     return sorted(asyncio.all_tasks(loop), key=lambda task: getattr(task, "number", 1 << 60))
+
+
+keep_hashes(live_tasks)
 
 
 def frames_of(task: Any) -> list[Any]:

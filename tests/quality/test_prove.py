@@ -107,8 +107,13 @@ def test_both_modes_count_the_same_schedules():
 # -- the fix and its mutants ------------------------------------------------------------------------
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("storage", ["memory", "file", "remote", "sqlite"])
+@pytest.mark.parametrize(
+    "storage",
+    [
+        pytest.param("memory", marks=pytest.mark.slow),
+        *(pytest.param(name, marks=pytest.mark.long) for name in ("file", "remote", "sqlite")),
+    ],
+)
 def test_shielded_save_is_proved_in_every_await_shape(storage):
     """All schedules of the rung latency, all await shapes, the sibling failing at each of its await points."""
     proof = prove(target_of("issue_9615_failures", storage, fix="shielded-save", shapes=True))
@@ -361,6 +366,47 @@ async def counts_in_a_global():
     await asyncio.gather(double(), add())
     await asyncio.gather(harness.point("x"), harness.point("y"))
     assert COUNT == 1
+
+
+@pytest.mark.parametrize("kind", ["attribute", "name", "attribute of a future"])
+def test_what_a_program_writes_on_a_task_or_a_future_is_state(kind):
+    """They have no ``__dict__`` that one could read."""
+
+    async def program():
+        task, future = asyncio.current_task(), asyncio.get_running_loop().create_future()
+
+        async def write(text):
+            await harness.point(text)
+            if kind == "name":
+                task.set_name(text)
+            else:
+                (task if kind == "attribute" else future).mark = text
+
+        await asyncio.gather(write("one"), write("two"))
+        await asyncio.gather(harness.point("x"), harness.point("y"))
+        last = task.get_name() if kind == "name" else (task if kind == "attribute" else future).mark
+        assert last == "two"
+
+    assert prove(Target("writes", program)).verdict == "violation"
+
+
+@pytest.mark.slow
+def test_equal_tasks_that_took_each_other_s_place_are_two_states():
+    """Tasks of a group that differ in nothing but their number; the check of pruned prefixes goes by their names."""
+
+    async def program():
+        lock = asyncio.Lock()
+
+        async def take():
+            async with lock:
+                await asyncio.sleep(0)
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(4):
+                group.create_task(take())
+
+    proof = prove(relaxed(program))
+    assert (proof.verdict, proof.check.difference) == ("proved", "")
 
 
 def test_sets_are_tried_in_other_orders_only_where_tasks_share_one():
