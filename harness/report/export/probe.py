@@ -69,8 +69,9 @@ def probe(
     output = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
     if done.returncode == 0:
         return Probe(False, "it passes there", passes=True)
-    # pytest marks the lines of an error with E; a script prints the error last
-    said = [line[1:].strip() for line in output if line.startswith("E ")] or output[-1:]
+    # pytest marks the lines of an error with E; a script says BUG, or prints the error last
+    said = [line[1:].strip() for line in output if line.startswith("E ")]
+    said = said or [line for line in output if line.startswith("BUG: ")] or output[-1:]
     if said and said[0].startswith(tuple(fails_with)):
         return Probe(True, said[0])
     if internal := [line for line in output if line.startswith("INTERNALERROR> ")]:
