@@ -208,7 +208,7 @@ def page(tables: Sequence[Table], answers: Mapping[Job, Answer], own: str, *, py
     versions = ", ".join(peer.requirement.replace("==", " ") for peer in PEERS.values() if peer.requirement)
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     text = "\n".join(table_text(table, answers) for table in tables)
-    earlier = " What the other tools answered, their speed apart, is kept from an earlier run." if reused else ""
+    earlier = " What the other tools found, not what is timed, is kept from an earlier run." if reused else ""
     return (
         f"# Benchmarks\n\n`{COMMAND}` makes this page. It ran on CPython {python}, {platform.system()}, "
         f"{os.cpu_count()} cores; the load at the end was {load} (1, 5 and 15 minutes). Times are those of a machine "

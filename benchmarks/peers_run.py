@@ -90,8 +90,8 @@ def keep_answers(path: Path, answers: Mapping[Job, Answer]) -> None:
 
 
 def read_answers(path: Path) -> dict[Job, Answer]:
-    """Return what the other tools answered in earlier runs; without ours, which changes, and without speeds."""
-    return {job: kept for job, kept in _answers_in(path).items() if job.peer != "harness" and job.task != "speed"}
+    """Return what the other tools answered in earlier runs; without ours, which changes, and what is timed."""
+    return {job: kept for job, kept in _answers_in(path).items() if job.peer != "harness" and job.task == "find"}
 
 
 def _answers_in(path: Path) -> dict[Job, Answer]:

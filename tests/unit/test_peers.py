@@ -127,7 +127,7 @@ def test_a_part_of_the_tables_can_be_asked_for():
 
 
 def test_what_others_answered_is_kept(tmp_path):
-    """Ours is asked anew, and so is every speed."""
+    """Ours is asked anew, and so is what is timed."""
     path = tmp_path / "answers.json"
     answers = [searches(HIT), Answer(Job("harness", "find", "twostage")), Answer(Job("detangle", "speed", "grid_2x3"))]
     keep_answers(path, {answer.job: answer for answer in answers})
