@@ -138,7 +138,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--cap", type=int, default=500, help="executions of one search for a race")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "peers", help="where environments are kept")
     parser.add_argument("--python", default="", help="interpreter for all environments, 3.12 or newer")
-    parser.add_argument("--reuse", action="store_true", help="what the others found before is kept; what is timed is not")
+    parser.add_argument("--reuse", action="store_true", help="keep what the others found before, not what is timed")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
     parser.add_argument("--write", type=Path, help="write the whole page there")
     parser.add_argument("--json", action="store_true", help="print the drivers' answers")
