@@ -7,6 +7,7 @@ second op of that name. What a clause names is looked up while the program runs,
 
     hold OP                    it waits until the others have nothing left to do
     hold OP until EVENT        ... or until something happened, such as ``flaky raises``
+    hold SAVE.commit           what a save waits for before it commits, whatever its storage calls that
     let in OP early            it arrives while others are still ready
     SUBJECT waits SHAPE        the await shape of a save
     SUBJECT OPTION             a fault, such as ``run 0 cancelled at moment 3``
@@ -29,6 +30,9 @@ from harness.model.outcome import Turn
 from harness.search.events import event_name, in_words, ordinal
 
 DEFAULT = "default order"
+COMMIT = ".commit"
+# The await shape of a save whose commit is to be held, where the storage's own save waits for nothing.
+WAITING_SHAPE = "latency-before"
 _HOLD = re.compile(r"hold (?P<op>\S.*?)(?: until (?P<until>.+))?")
 _EARLY = re.compile(r"let in (?P<op>\S.*?) early")
 _SHAPE = re.compile(r"(?P<op>\S+) waits (?P<option>\S+)")
@@ -58,6 +62,7 @@ class Readable:
     met: list[str] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     held: list[tuple[Clause, Any]] = field(default_factory=list)
+    saving: list[str] = field(default_factory=list)  # saves that were called and did not commit yet
     _counts: Counter[str] = field(default_factory=Counter)
 
     def choose(self, point: ChoicePoint, /) -> int:
@@ -69,7 +74,7 @@ class Readable:
         if point.kind == "hold":
             self._counts[name] += 1
             self.met.append(name)
-            clause = self._named(name)
+            clause = self._named(name) or self._committing(name)
             if clause is None:
                 return 0
             clause.used = True
@@ -86,6 +91,8 @@ class Readable:
             if not clause.used and clause.kind == "fault" and clause.text.startswith(f"{name} "):
                 clause.option = clause.text[len(name) + 1 :]
                 return self._option(clause, point)
+        if point.kind == "shape" and WAITING_SHAPE in point.enabled and self._holds_a_commit():
+            return point.enabled.index(WAITING_SHAPE)
         return 0
 
     def heed(self, turn: Turn) -> None:
@@ -94,6 +101,12 @@ class Readable:
         if not name:
             return
         self.events.append(in_words(name))
+        kind, _, rest = name.partition(" ")
+        save = rest.partition(" (run ")[0]
+        if kind == "save.called":
+            self.saving.append(save)
+        elif kind.startswith("save.") and kind != "save.snapshot" and save in self.saving:
+            self.saving.remove(save)
         for clause, op in tuple(self.held):
             if clause.until and _happens(in_words(name), clause.until):
                 op.rank = 0
@@ -123,6 +136,23 @@ class Readable:
             if fits and clause.ordinal == self._counts[name]:
                 return clause
         return None
+
+    def _committing(self, name: str) -> Clause | None:
+        """Return the clause that holds the commit of the save that waits for the op ``name`` now."""
+        owner = name.rpartition("/")[0]
+        for save in self.saving:
+            commit = f"{save}{COMMIT}"
+            if not _ends(owner, save.rpartition("/")[0]):
+                continue
+            self.met.append(commit)
+            for clause in self.clauses:
+                if clause.kind == "hold" and not clause.used and _ends(commit, clause.op):
+                    return clause
+        return None
+
+    def _holds_a_commit(self) -> bool:
+        shaped = any(clause.kind == "shape" for clause in self.clauses)
+        return not shaped and any(clause.op.endswith(COMMIT) for clause in self.clauses if clause.kind == "hold")
 
     def _option(self, clause: Clause, point: ChoicePoint) -> int:
         for value in range(1, len(point.enabled)):

@@ -119,6 +119,22 @@ def test_what_a_search_prints_executes_to_the_same_failure(name, storage, option
     assert [violation.message for violation in again.violations] == [found.violation.message]
 
 
+@pytest.mark.parametrize(("storage", "shapes"), [("remote", False), ("cosmos", False), ("memory", True)])
+def test_the_commit_of_a_save_is_held_on_any_storage_that_waits(storage, shapes):
+    """By the op that the storage calls otherwise, and by an await shape where its save waits for nothing."""
+    target = scenario_target(find_scenario("issue_9615", folder=SCENARIOS), storage, shapes=shapes)
+    execution = replay_text(target, "hold done/save#1.commit until flaky raises").execution
+    assert [violation.oracle for violation in execution.violations] == ["completed_steps_restored"]
+    assert execution.violations[0].message.endswith("its done/save#1 was cancelled before its commit (turn 10)")
+
+
+def test_a_misspelt_commit_is_told_by_the_name_of_its_save():
+    """Though the storage's op has another name."""
+    target = scenario_target(find_scenario("issue_9615", folder=SCENARIOS), "remote", shapes=False)
+    with pytest.raises(UsageError, match=r"nearest: done/save#1\.commit"):
+        replay_text(target, "hold done/save#1.comit until flaky raises")
+
+
 EDITS = {
     "nothing": [],
     "awaits": [
