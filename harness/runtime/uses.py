@@ -19,6 +19,7 @@ from typing import Any, Literal
 from harness.runtime.sources import nodes_at, parents_in
 
 _CONTAINS = dis.opmap["CONTAINS_OP"]
+_GET_ITER = dis.opmap["GET_ITER"]
 _Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp
 # A membership test of one of these has no effect.
 _CONTAINERS = (list, tuple, set, frozenset, dict)
@@ -84,7 +85,8 @@ def only_waits(frame: FrameType) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _use_at(code: CodeType, instruction: int) -> _Use:
     own_names = {*code.co_varnames, *code.co_freevars, *code.co_cellvars}
-    if own_names & {"any", "all", "asyncio"}:
+    # What C code iterates on behalf of a call, such as ``islice(tasks, 1)``, is not what the loop runs over.
+    if own_names & {"any", "all", "asyncio"} or code.co_code[instruction] != _GET_ITER:
         return _ALL
     parents = parents_in(code.co_filename)
     for node in nodes_at(code, instruction):

@@ -1,6 +1,7 @@
 """A set of tasks decides its order when somebody looks, and only among the members whose places matter."""
 
 import asyncio
+import itertools
 import sys
 
 import pytest
@@ -78,6 +79,16 @@ def listed(tasks):
     return list(tasks)
 
 
+def first_of(tasks):
+    return [task for task in itertools.islice(tasks, 1) if not task.done()]
+
+
+def cancels_the_first(tasks):
+    for task in itertools.islice(tasks, 1):
+        if not task.done():
+            task.cancel()
+
+
 @pytest.mark.parametrize(
     ("look", "matter"),
     [
@@ -92,6 +103,8 @@ def listed(tasks):
         (calls_before_done, ["ended", "live"]),
         (has_its_own_any, ["ended", "live"]),
         (listed, ["ended", "live"]),
+        (first_of, ["ended", "live"]),
+        (cancels_the_first, ["ended", "live"]),
     ],
 )
 def test_the_source_says_whose_place_matters(look, matter):
