@@ -14,6 +14,7 @@ from harness.adapters.explaining import export_line, title_of
 from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.pages import html_option, write_page
 from harness.commands.recorded import given_schedule, split
+from harness.commands.status import FOUND
 from harness.model.errors import NothingBrokenError
 from harness.report.json import explanation_object
 from harness.report.text import failure_report
@@ -21,8 +22,6 @@ from harness.search.explain import explain_schedule
 
 if TYPE_CHECKING:
     from harness.adapters.jinja2.folder import PageFolder
-
-FOUND = 1
 
 
 @click.command("explain")

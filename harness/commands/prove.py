@@ -17,6 +17,7 @@ from harness.adapters.loading import load_scenarios, load_with_variants
 from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.pools import default_jobs, open_pool
 from harness.commands.recorded import split
+from harness.commands.status import INTERRUPTED
 from harness.commands.storages import usable_here
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -28,7 +29,6 @@ from harness.search.target import Target
 
 MODES = ("fingerprint", "certain")
 STATUS = {"proved": 0, "violation": 1, "unfinished": 3, "nondeterministic": 4}
-INTERRUPTED = 130
 
 
 @click.command()

@@ -21,6 +21,7 @@ from packaging.version import Version
 import harness
 from harness.adapters.loading import load_scenarios
 from harness.adapters.uv import Environment, Environments, default_cache
+from harness.commands.status import INTERRUPTED
 from harness.model.errors import UsageError
 from harness.model.scenario import Scenario
 from harness.search.bisect import Affected, bisect
@@ -40,7 +41,6 @@ from harness.cli import main
 main(arguments)
 """
 _STATUS = {"violation": 1, "nondeterministic": 4, "error": 2, "unfinished": 3}
-_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def run_in(environment: Environment, arguments: Sequence[str]) -> list[Row]:
     Raises KeyboardInterrupt when the search was interrupted.
     """
     done = subprocess.run([*command_in(environment), "search", *arguments], capture_output=True, text=True, check=False)
-    if done.returncode == _INTERRUPTED:
+    if done.returncode == INTERRUPTED:
         raise KeyboardInterrupt
     try:
         first = json.loads(done.stdout)
