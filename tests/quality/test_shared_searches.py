@@ -1,20 +1,22 @@
 """Searches that several processes share: the result does not depend on how many there are."""
 
 import dataclasses
-import os
-import signal
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from harness.adapters.portfolio import PART, PartPhases, make_parts
 from harness.adapters.recipes import ScenarioRecipe
-from harness.model.errors import WorkerError
 from harness.search.parts import Elsewhere, Part, search_parts
 from harness.search.pool import Answers
 from harness.search.portfolio import search
 from harness.search.processes import Processes
 from tests.data.shared_units import Recipe
 
+ROOT = Path(__file__).parents[2]
 BUGGY = ScenarioRecipe("scenarios/cancel_in_save.py", "cancel_in_save", "memory")
 
 
@@ -74,20 +76,16 @@ def test_the_first_part_that_fails_decides():
     assert shown[1] == 40 * alone.index("violation") + first.found_after
 
 
+@pytest.mark.slow
 def test_a_search_without_workers_says_so():
-    """What they had found is told, and nothing is taken for searched."""
-    recipe, parts = Recipe("clean"), parts_of("uniform", budget=100_000, parts=2)
-    with Processes(2) as pool:
-        answers = Answers(pool)
-        elsewhere = Elsewhere(answers, answers.submit(recipe, parts))
-        for worker in [*pool._workers, *pool._spares]:
-            os.kill(worker.pid, signal.SIGKILL)
-        result = search_parts(recipe.target(), parts, elsewhere=elsewhere)
-        for _ in range(3):  # another search can still be asked for, and cannot be had either
-            with pytest.raises(WorkerError, match="worker process"):
-                answers.wait(*answers.submit(recipe, parts[:1]))
-    assert result.verdict == "unfinished"
-    assert "worker processes died" in result.broken
+    """What they had found is told, and nothing is taken for searched; another search cannot be had either."""
+    command = [sys.executable, "-m", "tests.data.without_workers", "search"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=60)
+    verdict, (broken,), raised = json.loads(done.stdout)
+    assert verdict == "unfinished"
+    assert "worker processes died" in broken
+    assert len(raised) == 3
+    assert all("worker process" in message for message in raised)
 
 
 def test_a_search_of_one_part_is_a_search():
