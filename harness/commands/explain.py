@@ -13,7 +13,7 @@ import click
 from harness.adapters.explaining import export_line, title_of
 from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.pages import html_option, write_page
-from harness.commands.recorded import given_schedule, split
+from harness.commands.recorded import given_schedule, schedule_options, split
 from harness.commands.status import FOUND
 from harness.model.errors import NothingBrokenError
 from harness.report.json import explanation_object
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 @click.command("explain")
 @click.argument("scenario", metavar="[SCENARIO]")
 @click.argument("schedule", metavar="SCHEDULE", required=False)
-@click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
-@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
-@click.option("--faults", help="For a schedule in words: what may happen to a run.")
-@click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
+@schedule_options
 @html_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain_command(

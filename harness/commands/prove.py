@@ -17,18 +17,17 @@ from harness.adapters.loading import load_scenarios, load_with_variants
 from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.pools import default_jobs, open_pool
 from harness.commands.recorded import split
-from harness.commands.status import INTERRUPTED
+from harness.commands.status import INTERRUPTED, one_object, status_of
 from harness.commands.storages import usable_here
 from harness.model.registry import unknown
 from harness.model.rung import Rung
 from harness.report.proof import proof_object, proof_report
-from harness.search.certificate import Mode, Proof
+from harness.search.certificate import Mode
 from harness.search.pool import Pool, Shared
 from harness.search.prove import prove as run_proof
 from harness.search.target import Target
 
 MODES = ("fingerprint", "certain")
-STATUS = {"proved": 0, "violation": 1, "unfinished": 3, "nondeterministic": 4}
 
 
 @click.command()
@@ -89,7 +88,7 @@ def prove(
             if done.status == INTERRUPTED:
                 break
     if as_json:
-        click.echo(json.dumps(_one_object(objects), indent=2))
+        click.echo(json.dumps(one_object(objects), indent=2))
     return status
 
 
@@ -108,7 +107,9 @@ def _prove_one(recipe: ScenarioRecipe, pool: Pool | None, **limits: Any) -> Done
         proof = run_proof(target, progress=tick, shared=shared, **limits)
     title = f"{recipe.name} on {recipe.storage}{f' with {recipe.fix}' if recipe.fix else ''}"
     report = proof_report(proof, title=title, replay=_replay(recipe))
-    return Done(proof_object(proof, setup=target.setup), report, _status(proof))
+    return Done(
+        proof_object(proof, setup=target.setup), report, status_of(proof.verdict, interrupted=proof.interrupted)
+    )
 
 
 def _replay(recipe: ScenarioRecipe) -> str:
@@ -121,15 +122,6 @@ def _worst(one: int, other: int) -> int:
     """Return the status that matters more: interrupted, not deterministic, a violation, unfinished, proved."""
     order = (0, 3, 1, 4, INTERRUPTED)
     return max(one, other, key=order.index)
-
-
-def _status(proof: Proof) -> int:
-    return INTERRUPTED if proof.interrupted else STATUS[proof.verdict]
-
-
-def _one_object(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    first = next((item for item in objects if item["verdict"] == "violation"), objects[0])
-    return first if len(objects) == 1 else {**first, "results": objects}
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 """From a schedule on a command line, a token or words, to the target that it belongs to.
 
-Owns what ``replay`` and ``export`` share; must not run anything.
+Owns what ``replay``, ``explain`` and ``export`` share; must not run anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import click
 
 from harness.adapters.loading import load_scenarios
 from harness.adapters.targets import scenario_target
@@ -25,6 +28,22 @@ class Given:
     target: Target
     schedule: Schedule | str
     text: str
+
+
+def schedule_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that a schedule in words needs, and the fix of one that was recorded."""
+    for option in (
+        click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded."),
+        click.option("--faults", help="For a schedule in words: what may happen to a run."),
+        click.option(
+            "--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape."
+        ),
+        click.option(
+            "--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario."
+        ),
+    ):
+        command = option(command)
+    return command
 
 
 def given_schedule(

@@ -14,7 +14,7 @@ import click
 
 from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.pages import html_option, write_replayed
-from harness.commands.recorded import Given, given_schedule, split
+from harness.commands.recorded import Given, given_schedule, schedule_options, split
 from harness.commands.status import DIVERGED, FOUND, warn
 from harness.commands.stored import replay_store
 from harness.commands.tested import replay_test, tested_id
@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 @click.command("replay")
 @click.argument("scenario", metavar="SCENARIO|DIR")
 @click.argument("schedule", metavar="[SCHEDULE]", required=False)
-@click.option("--storage", help="Storage to run on, for a schedule in words. Default: the first of the scenario.")
-@click.option("--shapes/--no-shapes", default=None, help="For a schedule in words: whether it names an await shape.")
-@click.option("--faults", help="For a schedule in words: what may happen to a run.")
-@click.option("--fix", default=None, help="Fix candidate to apply; default: as recorded.")
+@schedule_options
 @click.option("--full", is_flag=True, help="Print every turn.")
 @html_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -24,7 +24,7 @@ from harness.commands.pages import html_option, write_page
 from harness.commands.pools import open_pool
 from harness.commands.recorded import split
 from harness.commands.searching import Searching
-from harness.commands.status import DIVERGED, FOUND, INTERRUPTED, UNFINISHED, warn
+from harness.commands.status import INTERRUPTED, one_object, status_of, warn
 from harness.commands.storages import usable_here
 from harness.model.registry import unknown
 from harness.model.rung import Rung
@@ -123,11 +123,11 @@ def search_command(
                     if page and not as_json:
                         click.echo(f"page: {page}")
             objects += found
-            status = max(status, *(_status(result) for _, result in rows))
+            status = max(status, *(status_of(result.verdict, interrupted=result.interrupted) for _, result in rows))
             if status == INTERRUPTED:
                 break
     if as_json:
-        click.echo(json.dumps({**_one_object(objects), "store": said}, indent=2))
+        click.echo(json.dumps({**one_object(objects), "store": said}, indent=2))
     return status
 
 
@@ -200,19 +200,6 @@ def _annotate(scenario: Scenario, rows: list[tuple[Target, SearchResult]]) -> No
             named = properties(found.explanation, fallback=f"{code.co_filename}:{code.co_firstlineno}")
             what = f"{title_of(target)}: {found.violation.oracle}"
             click.echo(github_annotation(what, {name.removeprefix(PREFIX): text for name, text in named}), err=True)
-
-
-def _status(result: SearchResult) -> int:
-    if result.interrupted:
-        return INTERRUPTED
-    statuses = {"violation": FOUND, "nondeterministic": DIVERGED, "unfinished": UNFINISHED}
-    return statuses.get(result.verdict, 0)
-
-
-def _one_object(objects: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the first violation, or the first result; all of them are under ``results`` when there are more."""
-    first = next((item for item in objects if item["verdict"] == "violation"), objects[0])
-    return first if len(objects) == 1 else {**first, "results": objects}
 
 
 @contextmanager
