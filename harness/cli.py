@@ -70,6 +70,9 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("harness: interrupted", err=True)
         status = INTERRUPTED
+    # CPython notes an interrupt that left an exec() of text, such as that of a dataclass, and `python -m` then ends
+    # by the signal whatever status is asked for; another exec() resets the note.
+    exec("")
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -164,6 +164,25 @@ def test_a_blocking_scenario_is_interrupted_with_its_stack(tmp_path):
     assert found["seconds"] < 2.5  # freezegun's start included
 
 
+def test_an_interrupt_in_generated_code_ends_with_the_same_status(tmp_path):
+    """CPython would end by the signal after one that left an ``exec()`` of text."""
+    (tmp_path / "interrupted.py").write_text(
+        "from harness import cli\n\n"
+        "@cli.app.command()\n"
+        "def build():\n"
+        "    exec('raise KeyboardInterrupt')\n\n"
+        "cli.main(['build'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "interrupted"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stdout, done.stderr.strip()) == (130, "", "harness: interrupted")
+
+
 @pytest.mark.slow
 def test_control_c_ends_a_search_with_what_it_did(tmp_path):
     """Status 130, the count of executions, and nothing left running."""

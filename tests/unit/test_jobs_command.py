@@ -82,7 +82,7 @@ def test_interrupting_ends_every_process_and_says_what_is_known(command, tmp_pat
     process.send_signal(signal.SIGINT)
     began = time.monotonic()
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, (out, err)
     # on standard error where workers began before this process knew of anything that it could tell
     assert "interrupted" in out or err.strip() == "harness: interrupted"
     assert time.monotonic() - began < 20

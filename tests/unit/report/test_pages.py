@@ -185,7 +185,8 @@ def test_nothing_of_a_program_is_taken_for_markup(tmp_path):
     assert len(list(found.all("script"))) == 1
     assert next(found.all(class_="command")).text == HOSTILE
     assert next(found.all(class_="lane-name")).text == f"…{HOSTILE[-71:]}"
-    assert next(found.all(id="s1-1")).text == f"1 {HOSTILE}\n"
+    line = next(link for link in found.all("a") if link.text.endswith("hostile.py:1"))
+    assert next(found.all(id=line.attributes["href"][1:])).text == f"1 {HOSTILE}\n"
 
 
 def test_only_the_script_of_the_page_may_run():
