@@ -31,6 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--interleave-html", metavar="DIR", help="Write one HTML page per failure to this folder.")
     group.addoption("--interleave-export", metavar="FILE", help="With --interleave-replay: for `harness export`.")
+    group.addoption("--interleave-explain", metavar="FILE", help="With --interleave-replay: for `harness explain`.")
     parser.addini("interleave_store", "Folder of failing schedules; empty for none.", default=".harness")
     parser.addini("interleave_scenarios", "Folders whose files hold scenarios.", type="args", default=["scenarios"])
 

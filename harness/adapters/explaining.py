@@ -11,6 +11,7 @@ from typing import Any
 
 from harness.adapters.targets import load_adapter, scenario_target
 from harness.commands.recorded import given_schedule
+from harness.commands.tested import explained_test, refuse_options, tested_id
 from harness.model.errors import UsageError
 from harness.model.explanation import Explanation
 from harness.model.rung import Rung
@@ -34,12 +35,14 @@ def explain(
 ) -> Explanation:
     """Return why a schedule of a program fails.
 
-    subject: a scenario, its name or its file; an async function without parameters; a ``Target``; or a token alone,
-    which carries the scenario's name. schedule: a token, words such as ``hold done/save#1.commit until flaky raises``,
-    a ``Schedule`` or a ``Counterexample``. storage, shapes, faults, fix: for a scenario and a schedule in words.
-    About a hundred executions are made, and two of them are returned in full: the failing one and the nearest that
-    passes. Raises UsageError for what cannot be run (NothingBrokenError for a schedule that passes), TokenError for a
-    damaged token and DivergenceError when the program meets other choices than the recorded ones.
+    subject: a scenario, its name or its file; the id of a test; an async function without parameters; a ``Target``;
+    or a token alone, which carries the name of its scenario or test. schedule: a token, words such as ``hold
+    done/save#1.commit until flaky raises``, a ``Schedule`` or a ``Counterexample``. storage, shapes, faults, fix: for
+    a scenario and a schedule in words. About a hundred executions are made, and two of them are returned in full: the
+    failing one and the nearest that passes. A test is executed by pytest in a process of its own: what it raised is
+    an exception of the same name. Raises UsageError for what cannot be run (NothingBrokenError for a schedule that
+    passes), TokenError for a damaged token and DivergenceError when the program meets other choices than the recorded
+    ones.
     """
     if isinstance(subject, str):
         return _named(subject, schedule, storage=storage, shapes=shapes, faults=faults, fix=fix)
@@ -95,6 +98,9 @@ def _named(
         found = schedule.execution.schedule if isinstance(schedule, Counterexample) else schedule
         schedule = found.token()
     chosen = None if faults is None else tuple(faults)
+    if test := tested_id(subject, schedule):
+        refuse_options(test, storage=storage, shapes=shapes, faults=chosen, fix=fix)
+        return explained_test(test, schedule)
     given = given_schedule(subject, schedule, storage=storage, shapes=shapes, faults=chosen, fix=fix)
     return explain_schedule(given.target, given.schedule, title=title_of(given.target))
 

@@ -272,6 +272,11 @@ class InterleavedFunction(_Item, pytest.Function):
         if schedule is not None and (file := self.config.getoption("--interleave-export")):
             self._export(target, schedule, Path(file), options=options)
             return
+        if schedule is not None and (file := self.config.getoption("--interleave-explain")):
+            from harness.adapters.pytest_explain import write_explanation  # only an explanation needs it
+
+            write_explanation(target, schedule, Path(file), title=self.name)
+            return
         if schedule is not None:
             self.run_again(target, schedule)
             return

@@ -16,8 +16,8 @@ from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.pages import html_option, write_replayed
 from harness.commands.recorded import Given, given_schedule, schedule_options, split
 from harness.commands.status import DIVERGED, FOUND, warn
-from harness.commands.stored import replay_store
-from harness.commands.tested import replay_test, tested_id
+from harness.commands.stored import is_store, replay_store
+from harness.commands.tested import refuse_options, replay_test, tested_id
 from harness.model.errors import UsageError
 from harness.report.table import table
 from harness.search.explain import plain_timeline
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @click.command("replay")
-@click.argument("scenario", metavar="SCENARIO|DIR")
+@click.argument("scenario", metavar="SCENARIO|TEST|DIR")
 @click.argument("schedule", metavar="[SCHEDULE]", required=False)
 @schedule_options
 @click.option("--full", is_flag=True, help="Print every turn.")
@@ -48,12 +48,14 @@ def replay_command(
     """Execute one schedule of SCENARIO again and show what happens.
 
     SCHEDULE is the token that a search printed, or words such as "hold done/save#1.commit until flaky raises".
-    A token alone is enough: it carries the scenario's name. DIR is a failure store, such as an artefact of a CI run:
-    all of it is executed, and nothing in it is changed.
+    A token alone is enough: it carries the scenario's name. TEST is the id of a test, such as
+    tests/test_bank.py::test_transfer. DIR is a failure store, such as an artefact of a CI run, or one file of it: all
+    of it is executed, and nothing in it is changed.
     """
-    if schedule is None and Path(scenario).is_dir():
+    if schedule is None and is_store(Path(scenario)):
         return replay_store(Path(scenario), pages=pages, as_json=as_json, warn=warn)
     if test := tested_id("" if schedule is None else scenario, schedule or scenario):
+        refuse_options(test, storage=storage, shapes=shapes, faults=faults, fix=fix)
         return replay_test(test, schedule or scenario, pages=pages, as_json=as_json)
     if schedule is None and not scenario.startswith("h1."):
         raise UsageError(f"{scenario!r} is no folder and no token: name a schedule, too")

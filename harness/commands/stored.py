@@ -8,8 +8,9 @@ from __future__ import annotations
 import inspect
 import json
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,6 +24,45 @@ from harness.search.store import Entry, Store, Warn
 
 if TYPE_CHECKING:
     from harness.adapters.jinja2.folder import PageFolder
+
+
+# What is printed before an entry.
+MARKS = {"violation": "FAILS", "diverged": "DIVERGED", "error": "ERROR", "fixed": "FIXED"}
+
+
+def is_store(path: Path) -> bool:
+    """Return whether ``path`` is a failure store, or one file of it."""
+    return path.is_dir() or (path.suffix == ".json" and path.is_file())
+
+
+def named_by(entry: Entry) -> str:
+    """Return what ``entry`` is of: a scenario, or the id of a test."""
+    setup = entry.schedule.setup
+    return entry.where if "scenario" in setup else setup.get("test", entry.where)
+
+
+def recorded_options(entry: Entry) -> dict[str, Any]:
+    """Return the options with which ``entry`` was found; none for a test, whose marker has them."""
+    setup = entry.schedule.setup
+    if "scenario" not in setup:
+        return {}
+    return {
+        "storage": setup["storage"],
+        "shapes": setup.get("shapes") == "on",
+        "faults": split(setup.get("faults", "")),
+        "fix": setup.get("fix", ""),
+    }
+
+
+def diverged_at(error: DivergenceError) -> str:
+    """Return in one line where a schedule was left."""
+    return f"at choice {error.choice} recorded: {error.recorded}, now: {error.met}"
+
+
+def status_of(verdicts: Iterable[str]) -> int:
+    """Return the exit status for the verdicts on all entries."""
+    found = list(verdicts)
+    return next((status for verdict, status in STATUS.items() if verdict in found), 0)
 
 
 def where_is(scenario: Scenario) -> str:
@@ -49,14 +89,12 @@ def replay_store(folder: Path, *, pages: PageFolder | None, as_json: bool, warn:
         click.echo(json.dumps({"store": str(folder), "results": objects}, indent=2))
     else:
         for entry, verdict, said in rows:
-            mark = {"violation": "FAILS"}.get(verdict, verdict.upper())
-            click.echo(f"{mark}: {entry.title}: {said}")
+            click.echo(f"{MARKS[verdict]}: {entry.title}: {said}")
         if not rows:
             click.echo(f"{folder} holds no failing schedule")
         if pages is not None and any(verdict == "violation" for _, verdict, _ in rows):
             click.echo(f"pages: {pages.folder}")
-    verdicts = {verdict for _, verdict, _ in rows}
-    return next((status for verdict, status in STATUS.items() if verdict in verdicts), 0)
+    return status_of(verdict for _, verdict, _ in rows)
 
 
 def _outcome(entry: Entry, pages: PageFolder | None) -> tuple[str, str]:
@@ -76,20 +114,12 @@ def _followed(entry: Entry, schedule: str, pages: PageFolder | None) -> tuple[st
     """Return the verdict on one schedule of ``entry``, a token or words."""
     if "scenario" not in entry.schedule.setup:
         return _test_outcome(entry, schedule, pages)
-    setup = entry.schedule.setup
     try:
-        given = given_schedule(
-            entry.where,
-            schedule,
-            storage=setup["storage"],
-            shapes=setup.get("shapes") == "on",
-            faults=split(setup.get("faults", "")),
-            fix=setup.get("fix", ""),
-        )
+        given = given_schedule(entry.where, schedule, **recorded_options(entry))
         recorded = given.schedule
         outcome = replay_text(given.target, recorded) if isinstance(recorded, str) else replay(given.target, recorded)
     except DivergenceError as error:
-        return "diverged", f"at choice {error.choice} recorded: {error.recorded}, now: {error.met}"
+        return "diverged", diverged_at(error)
     except UsageError as error:
         return "error", f"it cannot be executed here: {error}"
     broken = outcome.execution.violations
@@ -103,7 +133,5 @@ def _followed(entry: Entry, schedule: str, pages: PageFolder | None) -> tuple[st
 
 def _test_outcome(entry: Entry, schedule: str, pages: PageFolder | None) -> tuple[str, str]:
     """Let pytest replay the schedule of a test."""
-    verdict, said = verdict_of(
-        run_pytest(entry.schedule.setup.get("test", entry.where), replaying(schedule, pages=pages))
-    )
+    verdict, said = verdict_of(run_pytest(named_by(entry), replaying(schedule, pages=pages)))
     return verdict, f"{entry.oracle} holds now" if verdict == "fixed" else said or f"{entry.oracle}: {entry.message}"

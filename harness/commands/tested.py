@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from harness.model.schedule import parse_token
 
 if TYPE_CHECKING:
     from harness.adapters.jinja2.folder import PageFolder
+    from harness.model.explanation import Explanation
 
 PASSED, FAILED = 0, 1
 # Of a schedule that was executed again; in the order of their weight for the exit status.
@@ -119,6 +121,29 @@ def replay_test(test: str, schedule: str, *, pages: PageFolder | None, as_json: 
         last = next((index for index, line in enumerate(lines) if "short test summary info" in line), len(lines))
         click.echo("\n".join(lines[first + 2 : last]))
     return STATUS[verdict]
+
+
+def explained_test(test: str, schedule: str) -> Explanation:
+    """Return why a schedule of a test, a token or words, fails; pytest sets the test up.
+
+    Raises UsageError for what cannot be run (NothingBrokenError for a schedule that passes), and DivergenceError.
+    """
+    from harness.adapters.pytest_explain import read_explanation  # only an explanation needs it
+
+    with tempfile.TemporaryDirectory(prefix="explain-") as folder:
+        file = Path(folder) / "explanation"
+        options = ["--interleave-replay", schedule, "--interleave-explain", str(file), "--interleave-no-store"]
+        outcome = run_pytest(test, options)
+        if not file.exists():
+            raise UsageError(f"{test} cannot be executed here: {error_line(outcome)}")
+        return read_explanation(file)
+
+
+def refuse_options(test: str, **given: object) -> None:
+    """Raise UsageError for an option of scenarios, whose value is not None, with a test."""
+    for name, value in given.items():
+        if value is not None:
+            raise UsageError(f"--{name} is for a scenario: the marker of {test} says it")
 
 
 def error_line(outcome: Outcome) -> str:

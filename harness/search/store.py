@@ -69,7 +69,7 @@ def key_of(setup: Mapping[str, str]) -> str:
 
 
 class Store:
-    """A folder of failing schedules."""
+    """A folder of failing schedules, or to be read only, one file of such a folder."""
 
     def __init__(self, folder: Path, *, warn: Warn) -> None:
         """warn: called with one line for a file that cannot be read or written; the file is left as it is."""
@@ -79,7 +79,8 @@ class Store:
     def entries(self, key: str | None = None) -> list[Entry]:
         """Return what can be read, by file name; with ``key`` only what belongs to it."""
         try:
-            files = sorted(self.folder.glob("*.json"))
+            # one file of a store is a store that holds nothing else
+            files = [self.folder] if self.folder.is_file() else sorted(self.folder.glob("*.json"))
         except OSError:
             files = []
         found = []
