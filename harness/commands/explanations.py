@@ -134,8 +134,8 @@ def _releases(text: str) -> list[str]:
 
 
 def _deciding(found: dict[str, Any]) -> str:
-    pairs = found.get("orderings") or ([found["deciding"]] if found.get("deciding") else [])
-    return " and ".join(f"`{first}` before `{second}`" for first, second in pairs)
+    names = [f"`{name}`" for name in found.get("deciding") or ()]
+    return " and ".join(f"{first} before {second}" for first, second in zip(names[::2], names[1::2], strict=True))
 
 
 def _undecided(command: Sequence[str], reference: str, token: str) -> str:

@@ -34,6 +34,9 @@ class Ordering:
     first: Moment
     second: Moment
 
+    def __str__(self) -> str:
+        return f"{self.first.name} before {self.second.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
@@ -50,6 +53,14 @@ class Deciding:
     passing: int
     aimed: int = 0
     alike: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The events by name, two for each ordering: of each two the first comes before the second."""
+        return tuple(name for item in self.orderings for name in (item.first.name, item.second.name))
+
+    def __str__(self) -> str:
+        return " and ".join(str(ordering) for ordering in self.orderings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,13 @@ def properties(explanation: Explanation, *, fallback: str = "") -> list[tuple[st
     fallback: ``file:line`` to point at when no line below the current folder takes part.
     """
     deciding = explanation.deciding
-    orderings = [] if deciding is None else deciding.orderings
     found = {
         "schedule": explanation.schedule.token(),
         "text": explanation.failing.text,
         "rung": explanation.rung.label,
         "oracle": explanation.violation.oracle,
         "message": explanation.violation.message,
-        "deciding": " and ".join(f"{item.first.name} before {item.second.name}" for item in orderings),
+        "deciding": "" if deciding is None else str(deciding),
         "where": place_to_show(explanation, fallback=fallback),
     }
     return [(f"{PREFIX}{name}", text) for name, text in found.items()]

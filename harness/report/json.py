@@ -21,7 +21,9 @@ def result_object(
     """Return the object of one search.
 
     ``rung`` is the least assumption of the counterexample, or, without one, the rung that was searched.
-    ``executions`` counts up to the first failing one; ``executions_total`` adds shrinking and checks.
+    ``executions`` counts up to the first failing one; ``executions_total`` adds shrinking and checks. ``deciding`` is
+    null where nothing decides, and else names, two for each ordering: of each two the first comes before the second,
+    and an execution fails when that is so of all; ``orderings`` has the same as pairs.
     """
     found = result.counterexample
     schedule = None if found is None else found.execution.schedule
@@ -39,7 +41,7 @@ def result_object(
         "text": None if found is None else text_of(found),
         "oracle": None if found is None else found.violation.oracle,
         "message": None if found is None else found.violation.message,
-        "deciding": None if found is None or found.deciding is None else _pair(found.deciding),
+        "deciding": None if found is None or found.deciding is None else list(found.deciding.names),
         "orderings": [] if found is None or found.deciding is None else _orderings(found.deciding),
         "deviations": None if schedule is None else schedule.deviations,
         "found_by": None if found is None else found.found_by,
@@ -55,18 +57,15 @@ def text_of(found: Counterexample) -> str:
     return found.text or schedule_text(found.execution.schedule.decisions)
 
 
-def _pair(deciding: Deciding) -> list[str] | None:
-    if len(deciding.orderings) > 1:
-        return None
-    return [deciding.orderings[0].first.name, deciding.orderings[0].second.name]
-
-
 def _orderings(deciding: Deciding) -> list[list[str]]:
     return [[ordering.first.name, ordering.second.name] for ordering in deciding.orderings]
 
 
 def explanation_object(explanation: Explanation) -> dict[str, Any]:
-    """Return an explanation as one object, with the failing and the nearest passing execution in full."""
+    """Return an explanation as one object, with the failing and the nearest passing execution in full.
+
+    ``deciding`` and ``orderings`` are as in ``result_object``; ``places`` has the source lines of ``orderings``.
+    """
     deciding, minimal = explanation.deciding, explanation.minimal
     return {
         "title": explanation.title,
@@ -80,7 +79,7 @@ def explanation_object(explanation: Explanation) -> dict[str, Any]:
         "deviations": explanation.deviations,
         "sleeps": list(explanation.sleeps),
         "executions": explanation.executions,
-        "deciding": None if deciding is None else _pair(deciding),
+        "deciding": None if deciding is None else list(deciding.names),
         "orderings": [] if deciding is None else _orderings(deciding),
         "places": [] if deciding is None else [[item.first.where, item.second.where] for item in deciding.orderings],
         "supporting": None if deciding is None else {"failing": deciding.failing, "passing": deciding.passing},

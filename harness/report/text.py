@@ -59,8 +59,7 @@ def one_line(explanation: Explanation) -> str:
     said = f"{explanation.violation.oracle} is violated"
     if deciding is None:
         return f"{said}: {explanation.violation.message.partition(chr(10))[0]}"
-    orderings = (f"{item.first.name} before {item.second.name}" for item in deciding.orderings)
-    return f"{said} when {' and '.join(orderings)}"
+    return f"{said} when {deciding}"
 
 
 def _head(explanation: Explanation, width: int) -> list[Line]:
