@@ -34,10 +34,12 @@ def drive(loop: ControlledLoop, coro: Coroutine[Any, Any, Any]) -> Any:
     inner: Any = loop
     try:
         inner._thread_id = threading.get_ident()
-        sys.set_asyncgen_hooks(firstiter=inner._asyncgen_firstiter_hook, finalizer=inner._asyncgen_finalizer_hook)
+        sys.set_asyncgen_hooks(inner._asyncgen_firstiter_hook, inner._asyncgen_finalizer_hook)
         asyncio._set_running_loop(loop)
         while not inner._stopping:
             loop._run_once()
+            if task.done() and _only_stops(loop):
+                break
     except BaseException:
         if task.done() and not task.cancelled():
             task.exception()  # it is known, and needs no log
@@ -51,3 +53,16 @@ def drive(loop: ControlledLoop, coro: Coroutine[Any, Any, Any]) -> Any:
     if not task.done():
         raise RuntimeError("Event loop stopped before Future completed.")
     return task.result()
+
+
+def _only_stops(loop: ControlledLoop) -> bool:
+    """Account for the last iteration when all that it would do is to stop the loop; return whether it was that."""
+    ready: Any = loop._ready  # type: ignore[attr-defined]
+    if len(ready) != 1 or ready[0]._callback is not _stop_when_done or loop.tracing or loop.on_turn is not None:
+        return False
+    if loop.parked or loop._scheduled or loop.foreign or loop.countdowns or "time" in vars(loop):  # type: ignore[attr-defined]
+        return False
+    ready.clear()
+    loop.iteration += 1
+    loop.turn += 1
+    return True

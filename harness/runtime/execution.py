@@ -109,7 +109,8 @@ def execute(
     loop = session.new_loop(scheduler, settings)
     loop.known_threads = session.known_threads
     loop.memory = session.memory if session.learning else dict(session.memory)
-    loop.unhandled = unhandled = list[str]()
+    unhandled: list[str] = []
+    loop.unhandled = unhandled
     for begin in session.on_begin:
         begin(loop)
     try:

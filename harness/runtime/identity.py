@@ -10,7 +10,7 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
-from types import CodeType, FunctionType
+from types import CodeType, CoroutineType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.runtime.uses import drops_result, only_asks, only_waits
@@ -97,6 +97,7 @@ def coroutine_name(coro: Any) -> str:
 _new_tuple: Any = tuple.__new__
 _new_task: Any = asyncio.Task.__new__
 _init_task: Any = asyncio.Task.__init__
+_current_task = asyncio.current_task
 
 
 class Birth(NamedTuple):
@@ -113,6 +114,8 @@ class ControlledTask(asyncio.Task[Any]):
     a set and cancels from it, and ``TaskGroup`` does the same.
     """
 
+    # Slots, since a dictionary for each task costs a tenth of it; a program may add attributes of its own.
+    __slots__ = ("hash_value", "number", "path")
     number: int
     hash_value: int
     path: str  # set by lane_path()
@@ -214,7 +217,16 @@ _private = {asyncio.gather.__code__}
 def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwargs: Any) -> ControlledTask:
     """Create a task; this is the factory that frameworks find on the loop and wrap."""
     task: ControlledTask = _new_task(ControlledTask)  # what the class does when it is called, in fewer calls
-    number = be_born(task, coro, loop)
+    births = loop.births
+    number = len(births)
+    if number < FIRST and type(coro) is CoroutineType and coro.cr_code.co_name not in _resolvers:
+        # be_born() without its calls
+        parent = _current_task(loop)
+        task.number = number
+        task.hash_value = loop.first_hashes[number]
+        births.append(_new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coro.__name__)))
+    else:
+        be_born(task, coro, loop)
     name = f"Task-{number + 1}" if name is None else name
     if kwargs:
         _init_task(task, coro, loop=loop, name=name, **kwargs)

@@ -111,14 +111,23 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
     if run and (len(ready) < run or ready[run - 1] is not last):  # somebody changed the queue since
         run = 0
     passed = loop.passed_oldest
+    draw, answers, asked = loop.draw, loop.answers, loop.asked
     for _ in range(len(ready)):
         if len(ready) < (run or 1):  # somebody took from the queue
             break
-        while run < len(ready) and is_turn(ready[run]):
+        while run < len(ready):
+            handle = ready[run]
+            if handle._cancelled or (type(handle._callback) not in _steps and turn_task(handle) is None):
+                break
             run += 1
         index = 0
         if run > 1 and passed < MAX_PASSED_OVER:
-            index = choose_lane(loop, ready, run)
+            if draw is None:
+                index = loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
+            else:
+                index = draw(run)
+                answers.append(index)
+                asked.append("lane")
         elif run and loop.ran is not None:
             loop.ran(Lane(loop, turn_task(ready[0])))
         if index:
@@ -140,21 +149,6 @@ def run_lanes(loop: ControlledLoop, ready: Any) -> None:
             handle._run()
     loop.passed_oldest = passed
     loop.run_of_turns = (run, ready[run - 1]) if 0 < run <= len(ready) else NO_RUN
-
-
-def is_turn(handle: Any) -> bool:
-    """Return whether ``handle`` is a task's turn that will run."""
-    return (type(handle._callback) in _steps or turn_task(handle) is not None) and not handle._cancelled
-
-
-def choose_lane(loop: ControlledLoop, ready: Any, run: int) -> int:
-    """Return which of the ``run`` lanes at the head of the queue is next."""
-    if loop.draw is None:
-        return loop.choose("lane", [Lane(loop, turn_task(handle)) for handle in islice(ready, run)])
-    index = loop.draw(run)
-    loop.answers.append(index)
-    loop.asked.append("lane")
-    return index
 
 
 class Lane:

@@ -39,6 +39,7 @@ def _task(walk: Walk, task: Any) -> None:
     contexts = [item for item in gc.get_referents(task) if type(item) is _CONTEXT]
     walk.refs(contexts)
     walk.ref(task in walk.loop.interesting_tasks)
+    walk.put(getattr(task, "number", None), getattr(task, "hash_value", None))
 
 
 def _future(walk: Walk, future: Any) -> None:
@@ -49,9 +50,8 @@ def _future(walk: Walk, future: Any) -> None:
     for callback, context in future._callbacks or ():
         walk.refs((callback, context))
     for name, item in _attributes_of(future).items():
-        if name != "path":  # it follows from the number, and is kept when somebody asks
-            walk.put(name)
-            walk.ref(item)
+        walk.put(name)
+        walk.ref(item)
 
 
 def _attributes_of(future: Any) -> dict[str, Any]:
