@@ -13,7 +13,7 @@ from harness.model.outcome import Ending, Violation
 from harness.model.rung import Rung
 from harness.model.schedule import Schedule
 
-RowKind = Literal["turn", "callback", "arrival", "held", "fact"]
+RowKind = Literal["turn", "callback", "arrival", "held", "fact", "choice"]
 
 # The weight of a row that nobody needs to see.
 NOISE = 9
@@ -97,6 +97,8 @@ class Lane:
 class Row:
     """One entry of a trace: a turn that ran, a plain callback, an arrival, a held turn, or a fact.
 
+    Of a choice that is not the default and has no entry of its own, such as an await shape: a row of kind ``choice``.
+
     turn: its number. lane: index into ``Timeline.lanes``: of the task that ran, that waited for what arrived, or in
     whose turn the fact was noted; -1 for none. name: what it is in every execution, in words, "" for what has no
     such name. text: what happened, to be read beside the lane's name. op: index into ``Timeline.ops``, or -1.
@@ -150,6 +152,7 @@ class Timeline:
 
     text: its schedule in words. fails: whether it breaks the promise in question. broken: index of the row at which
     that showed, or -1. deciding: of each deciding ordering, the rows of its two events, -1 for one that did not happen.
+    deviations: of each decision of the schedule, the row at which it shows; empty where no trace was kept.
     invariant: rows are in the order in which things happened.
     """
 
@@ -164,6 +167,7 @@ class Timeline:
     wake_ups: tuple[WakeUp, ...] = ()
     broken: int = -1
     deciding: tuple[tuple[int, int], ...] = ()
+    deviations: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,18 @@ class Turn(NamedTuple):
     where: str = ""
 
 
+class Deviated(NamedTuple):
+    """Where the trace was when a choice was made that is not the default.
+
+    choice: its index among the choices. position: of the entry that came next. inside: in the course of a turn, whose
+    entry stands before that position.
+    """
+
+    choice: int
+    position: int
+    inside: bool
+
+
 class Event(NamedTuple):
     """One entry of the journal: a fact about a workflow that an oracle may judge.
 
@@ -83,6 +95,7 @@ class Execution:
     inversions: pairs of sleeps (and their source lines) that completed against their deadlines.
     abandoned: names of tasks and generators that would not end when they were cancelled after the ending.
     unhandled: errors that asyncio would have logged, such as "Task exception was never retrieved", one line each.
+    deviated: one for each decision of the schedule, in their order; empty when no trace was kept.
     """
 
     ending: Ending
@@ -96,6 +109,7 @@ class Execution:
     inversions: tuple[tuple[str, str], ...] = ()
     abandoned: tuple[str, ...] = ()
     unhandled: tuple[str, ...] = ()
+    deviated: tuple[Deviated, ...] = ()
     violations: tuple[Violation, ...] = ()
     used_real_io: bool = False
     notes: dict[str, Any] = field(default_factory=dict)

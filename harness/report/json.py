@@ -104,6 +104,7 @@ def timeline_object(timeline: Timeline) -> dict[str, Any]:
         "fails": timeline.fails,
         "broken": timeline.broken,
         "deciding": [list(pair) for pair in timeline.deciding],
+        "deviations": list(timeline.deviations),
         "lanes": [asdict(lane) for lane in timeline.lanes],
         "rows": [asdict(row) for row in timeline.rows],
         "ops": [asdict(op) for op in timeline.ops],

@@ -88,17 +88,23 @@ def _columns(timeline: Timeline) -> tuple[list[str], list[int]]:
 def _entries(timeline: Timeline, numbers: Sequence[int]) -> list[Entry]:
     """Return what happened until the violation, one entry per turn and column."""
     marked = {index for pair in timeline.deciding for index in pair}
-    rows = timeline.rows[: timeline.broken + 1] if timeline.broken >= 0 else timeline.rows
+    end = timeline.broken if timeline.broken >= 0 else len(timeline.rows)
+    rows = [(index, row) for index, row in enumerate(timeline.rows) if index <= end or index in timeline.deviations]
     woken = {item.woken: item.cause for item in timeline.wake_ups}
     found: list[Entry] = []
     turn_text: tuple[int, str] | None = None
     last = -1  # the row of the last entry that is an arrival and was followed by nothing else
-    for index, row in enumerate(rows):
+    for index, row in rows:
         if row.weight >= NOISE or (row.text == "waits" and row.weight >= MERE):
             last = last if row.kind == "callback" and woken.get(index) == last else -1
             continue
-        column = _NOBODY if row.run >= 0 and row.text.startswith("run ") else _column(row, numbers)
+        nobody = row.kind == "choice" or (row.run >= 0 and row.text.startswith("run "))
+        column = _NOBODY if nobody else _column(row, numbers)
         entry = found[-1] if found else None
+        if row.kind == "choice" and entry is not None and entry.turn == row.turn and row.lane >= 0:
+            # before the turn in which it was made, whose other texts follow
+            found.insert(-1, Entry(row.turn, _NOBODY, [(row.weight, row.text)], row.where, row.weight, index in marked))
+            continue
         if entry is None or not _belongs(entry, row, column, after_arrival=last >= 0):
             entry = Entry(row.turn, column, [], "", NOISE, False)
             found.append(entry)
@@ -124,7 +130,7 @@ def _column(row: Row, numbers: Sequence[int]) -> int:
 
 def _belongs(entry: Entry, row: Row, column: int, *, after_arrival: bool) -> bool:
     """Return whether ``row`` goes on with ``entry``: the same turn, or the turn that its arrival let run."""
-    if entry.column != column or row.kind == "arrival":
+    if entry.column != column or row.kind in ("arrival", "choice"):
         return False
     return after_arrival if entry.arrival else entry.turn == row.turn
 
@@ -171,7 +177,11 @@ def _cells(entry: Entry, widths: dict[int, int], used: Sequence[int], names: Seq
     before = sum(size + _GAP for number, size in widths.items() if number < entry.column)
     last = entry.column == used[-1]
     size = room - before if last else widths[entry.column]
-    return [" " * before + part for part in wrap(entry.text(_CELL_LINES * size), size)[:_CELL_LINES]]
+    for length in range(_CELL_LINES * size, size, -1):
+        parts = wrap(entry.text(length), size)  # at words, so that it may need more lines than its length says
+        if len(parts) <= _CELL_LINES:
+            return [" " * before + part for part in parts]
+    return [" " * before + shorten(entry.text(size), size)]
 
 
 def _legend(used: Sequence[int], names: Sequence[str]) -> str:

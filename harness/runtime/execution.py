@@ -131,6 +131,8 @@ def execute(
         gc.collect()
     schedule = partial(_schedule_of, loop.answers, loop.asked, fields.get("labels"), settings, setup, trace)
     execution = Execution(ending, schedule, choices, turns, now_s, rung, trace, journal, inversions, abandoned)
+    if "deviated" in fields:
+        execution.deviated = tuple(fields["deviated"])
     if unhandled:
         execution.unhandled = tuple(unhandled)
     if note is not None:

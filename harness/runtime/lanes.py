@@ -16,6 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from harness.model.choice import Key, Place
+from harness.model.outcome import Deviated
 from harness.model.rung import Rung
 from harness.runtime import turns
 from harness.runtime.clock import real_time
@@ -229,7 +230,7 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
         return
     lane = path_of(loop, task)
     before = current_line(task)
-    mark = len(loop.trace)
+    mark, asked = len(loop.trace), len(loop.answers)
     handle._run()
     what = "waits"
     where = current_line(task) or before
@@ -242,6 +243,12 @@ def run_traced(loop: ControlledLoop, handle: Any, task: Any) -> None:
         else:
             what = "returns"
     loop.enter(loop.entry(lane, what, where, number=number, now_s=now_s), mark)
+    deviated = loop.deviated
+    for index in range(len(deviated) - 1, -1, -1):
+        if deviated[index].choice < asked:
+            break
+        # it was made in this turn, whose entry stands before it now
+        deviated[index] = Deviated(deviated[index].choice, deviated[index].position + 1, True)
 
 
 def run_batch_in_debug_mode(loop: ControlledLoop) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label
 from harness.model.errors import DeadlockError, TurnLimitError, UncontrolledError
-from harness.model.outcome import Event, Turn
+from harness.model.outcome import Deviated, Event, Turn
 from harness.model.rung import Rung
 from harness.runtime import arrivals, external, jobs, lanes, their_clock
 from harness.runtime.clock import READ_S, TICK_S
@@ -78,6 +78,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     journal = empty(list[Event])
     inversions = empty(list[tuple[str, str]])
     labels = empty(dict[int, tuple[str, str]])  # names of subjects and options, by choice, where there are any
+    deviated = empty(list[Deviated])  # where the trace was at each choice that was not the default
     # invariant: siblings are counted as far as somebody asked for a path; see identity.ordinal_of
     ordinals = empty(list[int])
     siblings = empty(dict[Birth, int])
@@ -189,6 +190,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
             value = self.scheduler.choose(point)
             if value and self.tracing:
                 option = option_label(point, value)
+                self.deviated.append(Deviated(len(self.answers), len(self.trace), False))
         if value and subject is not None:
             label = str(subject)
         if label or option:

@@ -24,7 +24,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.choice import EARLY, HOLD, ChoicePoint
+from harness.model.choice import EARLY, HOLD, ChoicePoint, Decision
 from harness.model.errors import UsageError
 from harness.model.outcome import Turn
 from harness.search.events import event_name, in_words, ordinal
@@ -221,37 +221,37 @@ def in_readable_form(decisions: Any, names: list[tuple[str, str]]) -> str:
             count = sum(1 for other in names[: decision.index + 1] if other == (kind, subject))
             named = subject if count == 1 else f"{subject} ({ordinal(count)})"
             clauses.append(f"let in {named} early" if option == "early" else f"hold {named}")
-        elif kind == "shape":
-            clauses.append(f"{subject} waits {option}")
-        elif kind == "order":
-            clauses.append(f"sets of tasks in order {option}")
         elif kind == "members":
             clauses.append(f"{option} in that order")
-        elif kind == "program":
-            clauses.append(f"the program's {subject} is {option}")
         else:
-            clauses.append(f"{subject} {option}")
+            clauses.append(_said(kind, subject, option))
     return "; ".join(clauses) or DEFAULT
 
 
 def schedule_text(decisions: tuple[Any, ...]) -> str:
     """Return the decisions of any schedule in words for a reader, which cannot be executed where they name an index."""
-    clauses = []
-    for decision in decisions:
-        subject, _, option = decision.option.rpartition(": ")
-        subject = subject or decision.label
-        if decision.kind == "hold":
-            clauses.append(f"{'let in early' if option == 'early' else 'hold'} {subject}")
-        elif decision.kind == "shape":
-            clauses.append(f"{subject} waits {option}")
-        elif decision.kind == "fault":
-            clauses.append(f"{subject} {option}")
-        elif decision.kind == "order":
-            clauses.append(f"sets of tasks in order {option}")
-        elif decision.kind == "members":
-            clauses.append(f"{option} in that order")
-        elif decision.kind == "program":
-            clauses.append(f"the program's {subject} is {option}")
-        else:
-            clauses.append(f"{option or decision.label} first (choice {decision.index})")
-    return "; ".join(clauses) or DEFAULT
+    return "; ".join(clause_of(decision) for decision in decisions) or DEFAULT
+
+
+def clause_of(decision: Decision) -> str:
+    """Return one decision of any schedule in words for a reader."""
+    subject, _, option = decision.option.rpartition(": ")
+    subject = subject or decision.label
+    if decision.kind == "hold":
+        return f"let in {subject} early" if option == "early" else f"hold {subject}"
+    if decision.kind == "members":
+        return f"{option} in that order"
+    if decision.kind in ("lane", "arrival"):
+        return f"{option or decision.label} first (choice {decision.index})"
+    return _said(decision.kind, subject, option)
+
+
+def _said(kind: str, subject: str, option: str) -> str:
+    """Return what both forms say in the same words."""
+    if kind == "shape":
+        return f"{subject} waits {option}"
+    if kind == "order":
+        return f"sets of tasks in order {option}"
+    if kind == "program":
+        return f"the program's {subject} is {option}"
+    return f"{subject} {option}"

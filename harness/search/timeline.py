@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from harness.model.explanation import NOISE, Lane, Pending, Row, RowKind, Timeline, WakeUp
 from harness.model.outcome import Execution, Turn, Violation
+from harness.search.deviations import CHOICE, CHOICE_INSIDE, with_choices
 from harness.search.events import Namer, in_words, shows_at, weight_of
 from harness.search.witness import Seen, Witness
 
@@ -23,6 +24,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
     broken = next((item for item in execution.violations if item.oracle == oracle), None)
     entries = [(seen, seen.entry) for seen in witness.entries if seen.entry is not None]
     lanes = _lanes(entries, witness)
+    entries, shown = with_choices(entries, execution, witness)
     numbers = {lane.path: index for index, lane in enumerate(lanes)}
     places = {seen: index for index, (seen, _) in enumerate(entries)}
     ops = {number: index for index, number in enumerate(witness.ops)}
@@ -32,14 +34,17 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
     turn_lane: dict[int, int] = {}
     for seen, entry in entries:
         lane = _lane_of(seen, entry, witness, numbers)
-        if entry.lane.startswith("run "):
+        if entry.lane.startswith("run ") or entry.lane == CHOICE_INSIDE:
             lane = turn_lane.get(entry.number, -1)
-        elif not entry.what.startswith("deliver "):
+        elif entry.lane != CHOICE and not entry.what.startswith("deliver "):
             turn_lane[entry.number] = lane
-        name, own = namer.name(entry), lanes[lane].path if lane >= 0 else ""
+        chosen = entry.lane in (CHOICE, CHOICE_INSIDE)
+        name, own = "" if chosen else namer.name(entry), lanes[lane].path if lane >= 0 else ""
         rows.append(_row(seen, entry, name, lane=lane, own=own, op=ops.get(seen.op, -1), told=told))
     pending = _pending(witness, places, numbers)
     rows = _with_waits(rows, pending)
+    deviations = tuple(-1 if seen is None else places[seen] for seen in shown)
+    _tell_what_goes_first(rows, deviations, execution)
     return Timeline(
         schedule=execution.schedule,
         text=text,
@@ -47,7 +52,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
         ending=execution.ending,
         fails=broken is not None,
         lanes=lanes,
-        rows=tuple(_with_endings(_with_holds(rows, pending), execution)),
+        rows=tuple(_with_endings(_with_holds(rows, pending, deviations), execution)),
         ops=pending,
         wake_ups=tuple(
             WakeUp(places[seen.cause], places[seen])
@@ -55,6 +60,7 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
             if seen.cause is not None and seen.cause in places
         ),
         broken=-1 if broken is None else _broken_at(rows, broken, execution),
+        deviations=deviations,
     )
 
 
@@ -126,6 +132,8 @@ def _row(seen: Seen, entry: Turn, name: str, *, lane: int, own: str, op: int, to
     run = -1
     if entry.lane.startswith("run "):
         kind, run = "fact", int(entry.lane.removeprefix("run "))
+    elif entry.lane in (CHOICE, CHOICE_INSIDE):
+        kind = "choice"
     elif entry.what == "held":
         kind = "held"
     where = seen.stack[-1].where if entry.what.startswith("raises") and seen.stack else entry.where
@@ -148,10 +156,13 @@ def _row(seen: Seen, entry: Turn, name: str, *, lane: int, own: str, op: int, to
 
 
 def _text(entry: Turn, lane: str) -> str:
-    """Return what happened, without the name of its own lane."""
+    """Return what happened, without the name of its own lane; a choice reads as in the schedule."""
+    if entry.lane in (CHOICE, CHOICE_INSIDE):
+        return entry.what
     if entry.lane.startswith("run "):
         if entry.what.startswith(("run.started", "run.ended", "run.cancelled", "run.timeout")):
-            return f"{entry.lane} {entry.what.partition(' ')[0].removeprefix('run.')}"
+            how = entry.what.partition(" ")[0].removeprefix("run.")
+            return f"{entry.lane} {'timed out' if how == 'timeout' else how}"
         words = in_words(entry.what)
     else:
         words = in_words(entry.what) if entry.what.startswith("deliver ") else entry.what
@@ -191,11 +202,21 @@ def _with_waits(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
     return found
 
 
-def _with_holds(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
+def _tell_what_goes_first(rows: list[Row], deviations: Sequence[int], execution: Execution) -> None:
+    """Let the rows of turns and arrivals that go before others say so."""
+    for decision, index in zip(execution.schedule.decisions, deviations, strict=False):
+        if decision.kind in ("lane", "arrival") and index >= 0 and rows[index].kind != "choice":
+            how = " first" if rows[index].kind == "arrival" else ", run first"
+            rows[index] = replace(rows[index], text=f"{rows[index].text}{how}")
+
+
+def _with_holds(rows: Sequence[Row], ops: Sequence[Pending], deviations: Sequence[int]) -> list[Row]:
     """Return the rows with what deviates among what a reader must see."""
     return [
-        replace(row, weight=min(row.weight, 1)) if row.op >= 0 and (ops[row.op].held or ops[row.op].early) else row
-        for row in rows
+        replace(row, weight=min(row.weight, 1))
+        if index in deviations or (row.op >= 0 and (ops[row.op].held or ops[row.op].early))
+        else row
+        for index, row in enumerate(rows)
     ]
 
 

@@ -52,7 +52,7 @@ class SeenOp:
 class Witness:
     """Wraps a scheduler and watches its execution; it lives for one.
 
-    entries: in the order of the trace. ops: by number.
+    entries: in the order of the trace. ops: by number. deviates: by choice, the number of the op that is held or early.
     """
 
     def __init__(self, inner: Scheduler) -> None:
@@ -65,13 +65,15 @@ class Witness:
         self._causes: dict[Any, Seen | None] = {}
         self.entries: list[Seen] = []
         self.ops: dict[int, SeenOp] = {}
+        self.deviates: dict[int, int] = {}
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return what the inner scheduler chooses, and note what is held and what comes early."""
         value = self._inner.choose(point)
-        if point.kind == "hold" and value and getattr(point.subject, "number", 0):
+        if point.kind == "hold" and value and (number := getattr(point.subject, "number", 0)):
             op = self._note_op(point.subject)
             op.held, op.early = value == HOLD, value == EARLY
+            self.deviates[point.index] = number
         return value
 
     def begin(self, loop: Any) -> None:

@@ -16,11 +16,12 @@ MAX_ROWS = 2_000
 
 FIRST, SECOND = "first of the deciding ordering", "second of the deciding ordering"
 HELD, EARLY, FAULT, BROKEN = "held", "let in early", "a fault", "the promise is broken"
+FORWARD, CHOSEN = "goes before others", "chosen by the schedule"
 
 NOWHERE = -1
 
 # Facts that come from outside of the program, at a moment that the schedule chose.
-_OUTSIDE = re.compile(r"run \d+ cancelled|run\.timeout ")
+_OUTSIDE = re.compile(r"run \d+ (cancelled|timed out|ended \(crashed\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,19 @@ class Column:
     facts: tuple[int, ...]
     marks: tuple[str, ...] = ()
     skipped: int = 0
+
+
+# What is said of the row of a deviation, by the kind of its choice.
+_DEVIATES = {
+    "fault": FAULT,
+    "hold": HELD,
+    "lane": FORWARD,
+    "arrival": FORWARD,
+    "shape": CHOSEN,
+    "order": CHOSEN,
+    "members": CHOSEN,
+    "program": CHOSEN,
+}
 
 
 def columns_of(timeline: Timeline, *, limit: int = MAX_ROWS) -> list[Column]:
@@ -78,11 +92,15 @@ def _shape(timeline: Timeline, row: Row) -> tuple[str, str, str]:
 
 
 def _groups(rows: Sequence[Row]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield each head with its facts; a fact that is of no turn, such as a cancellation from outside, stands alone."""
+    """Yield each head with its facts, and the choices made in its course.
+
+    What is of no turn, such as a cancellation from outside, stands alone.
+    """
     head = -1
     facts: list[int] = []
     for index, row in enumerate(rows):
-        if row.kind == "fact" and head >= 0 and not _OUTSIDE.match(row.text):
+        noted = row.kind == "fact" and not _OUTSIDE.match(row.text)
+        if head >= 0 and (noted or (row.kind == "choice" and row.lane >= 0)):
             facts.append(index)
             continue
         if head >= 0:
@@ -121,6 +139,8 @@ def _marks_of(timeline: Timeline) -> dict[int, list[str]]:
             marks.setdefault(index, []).append(HELD)
         elif row.kind == "fact" and _OUTSIDE.match(row.text):
             marks.setdefault(index, []).append(FAULT)
+    for decision, index in zip(timeline.schedule.decisions, timeline.deviations, strict=False):
+        marks.setdefault(index, []).append(EARLY if decision.option.endswith(": early") else _DEVIATES[decision.kind])
     for op in timeline.ops:
         if op.held or op.early:
             for index in (parked_in(timeline, op), op.arrived):

@@ -25,7 +25,7 @@ TICK = 76.0  # between two readings of the clock
 FIRST_LINE = (LINE + BOX_PADDING) / 2  # from the top of a box to the middle of its first line
 TRUNK = 6.0  # from the right of a box to where its wake-ups leave it
 
-_SYMBOLS = {"callback": "○", "held": "‖", "arrival": "▼", "fact": "!"}
+_SYMBOLS = {"callback": "○", "held": "‖", "arrival": "▼", "fact": "!", "choice": "◆"}
 _ENDINGS = (("raises", "✕"), ("is cancelled", "⊘"), ("returns", "✓"))
 
 

@@ -76,6 +76,8 @@ _BADGES = (
     ("let in", "early"),
     ("the promise", "broken"),
     ("a fault", "fault"),
+    ("goes before", "first"),
+    ("chosen", "chosen"),
 )
 
 
