@@ -33,6 +33,43 @@ RACES = Table(
     cap=500,
     seconds=8.0,
 )
+THEIRS = Table(
+    "theirs",
+    "Executions until the first failure, in the others' own examples",
+    "The mechanisms with which the other tools show what they find, written anew as plain asyncio "
+    "(`benchmarks/peers/theirs.py`). Where theirs draws a duration or simulates a network, ours waits for something of "
+    "unknown length: `harness.point`, and for the others a sleep of a length that the tool draws. Where our default "
+    "rung finds nothing, only another order of ready tasks fails.",
+    {
+        "lost_update": "simloom: an update is lost",
+        "check_then_set": "simloom: a flag is set a turn late",
+        "torn_publication": "simloom: half of a publication is seen twice",
+        "starvation": "simloom: a task gets no turn in fourteen",
+        "events_in_order": "detangle: two writes of 5 ms end in another order",
+        "overdraft": "detangle: an account is overdrawn",
+        "philosophers": "detangle: philosophers",
+        "stampede": "detangle: a cache is stampeded",
+        "leaking_pool": "detangle: a timeout leaks a connection",
+        "applied_twice": "seedloop: a retry is applied twice",
+        "counter_over_the_wire": "simloop: an update over a network is lost",
+    },
+    [
+        Column("harness", "rung latency (default)", "portfolio/latency"),
+        Column("harness", "rung relaxed", "portfolio/relaxed"),
+        Column("detangle", "auto", "auto"),
+        Column("detangle", "pct:3", "pct:3"),
+        Column("simloom", "random", "random"),
+        Column("simloom", "pct:auto", "pct:auto"),
+        Column("simloop", "random", "random"),
+        Column("simloop", "pct", "pct"),
+        Column("frontrun", "dpor"),
+        Column("seedloop"),
+    ],
+    task="find",
+    seeds=20,
+    cap=500,
+    seconds=8.0,
+)
 SPEED = Table(
     "speed",
     "Schedules per second",
@@ -162,4 +199,4 @@ ISSUE_PROOFS = Table(
     cap=FAR,
     seconds=12.0,
 )
-TABLES = (SPEED, RACES, PROOFS, ISSUE, ISSUE_PROOFS, PROMISES)
+TABLES = (SPEED, RACES, THEIRS, PROOFS, ISSUE, ISSUE_PROOFS, PROMISES)

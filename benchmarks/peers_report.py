@@ -79,6 +79,7 @@ def table_text(table: Table, answers: Mapping[Job, Answer]) -> str:
     """Return the table with its title and text."""
     cells: dict[str, Callable[[Table, str, Answer], str]] = {
         "races": lambda _table, _row, answer: found_cell(answer),
+        "theirs": lambda _table, _row, answer: found_cell(answer),
         "speed": lambda table, row, answer: speed_cell(answer, stock_rate(table, row, answers)),
         "proofs": lambda _table, _row, answer: proof_cell(answer, broken=False),
         "promises": lambda _table, _row, answer: alarm_cell(answer),

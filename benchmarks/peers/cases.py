@@ -11,11 +11,14 @@ import contextlib
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import theirs
 
 import benchmarks.programs as programs
 
@@ -29,17 +32,20 @@ class Case:
     """A program, and the same as parts where it is made of tasks that exist from the beginning.
 
     program: called anew for each execution. remote: makes the program of a wait for something outside; such a wait
-    is the tool's own way to say "this takes an unknown time".
+    is the tool's own way to say "this takes an unknown time". remote_parts: makes the parts of such a wait.
     """
 
     program: Program | None = None
     parts: Callable[[], Parts] | None = None
     remote: Callable[[Wait], Program] | None = None
+    remote_parts: Callable[[Wait], Parts] | None = None
 
     def whole(self, wait: Wait) -> Program:
         """Return the program; ``wait`` is the tool's own wait of unknown length."""
         if self.remote is not None:
             return self.remote(wait)
+        if self.remote_parts is not None:
+            return gathered(partial(self.remote_parts, wait))
         return self.program or gathered(self.parts)
 
 
@@ -355,4 +361,20 @@ ISSUE_9615 = {
     "9615_latency": Case(remote=lambda _wait: issue_9615(in_save=a_millisecond, in_call=five_milliseconds)),
     "9615_remote": Case(remote=lambda wait: issue_9615(in_save=wait, in_call=wait)),
 }
-CASES = {**RACES, **GRIDS, **CLEAN, **PROMISES, **ISSUE_9615}
+THEIRS = {
+    **{
+        parts.__name__: Case(parts=parts)
+        for parts in (
+            *(theirs.lost_update, theirs.check_then_set, theirs.torn_publication, theirs.starvation),
+            *(theirs.events_in_order, theirs.overdraft),
+        )
+    },
+    **{
+        parts.__name__: Case(remote_parts=parts)
+        for parts in (
+            *(theirs.philosophers, theirs.stampede, theirs.leaking_pool),
+            *(theirs.applied_twice, theirs.counter_over_the_wire),
+        )
+    },
+}
+CASES = {**THEIRS, **RACES, **GRIDS, **CLEAN, **PROMISES, **ISSUE_9615}

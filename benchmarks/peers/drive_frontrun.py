@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from attributes import load_with_attributes
 
 HERE = Path(__file__).resolve().parent
 load_with_attributes("benchmarks.programs", HERE.parent / "programs.py")
+load_with_attributes("theirs", HERE / "theirs.py")
 load_with_attributes("cases", HERE / "cases.py")
 
 import frontrun  # noqa: E402
@@ -63,7 +65,8 @@ class Frontrun:
         return Proof("proved" if self.ended == "exhausted" else "unfinished", result.num_explored, "property_holds")
 
     def _explore(self, case: Case, question: Question) -> Any:
-        if case.parts is None:
+        parts = case.parts if case.remote_parts is None else partial(case.remote_parts, wait)
+        if parts is None:
             program = case.whole(wait)
 
             async def whole(_state: State) -> None:
@@ -74,7 +77,7 @@ class Frontrun:
 
             workers = [whole]
         else:
-            make = case.parts
+            make = parts
 
             def setup() -> State:
                 return State(make())
@@ -90,7 +93,7 @@ class Frontrun:
                 setup=setup,
                 workers=workers,
                 invariant=lambda state: state.check() is None,
-                clock="explored" if case.remote is not None else "virtual",
+                clock="explored" if case.remote is not None or case.remote_parts is not None else "virtual",
                 preemption_bound=None if question.strategy == "none" else int(question.strategy or 2),
                 max_executions=question.cap,
                 timeout_per_run=max(5.0, question.seconds),

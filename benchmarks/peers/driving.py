@@ -85,9 +85,8 @@ class Counter:
 
             return begin
 
-        if case.remote is not None:
-            remote = case.remote
-            return replace(case, remote=lambda wait: program(remote(wait)))
+        if case.remote is not None or case.remote_parts is not None:
+            return replace(case, remote=lambda wait: program(case.whole(wait)))
         return replace(case, program=program(case.whole(_no_wait)))
 
 

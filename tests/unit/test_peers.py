@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import peers
-from benchmarks.peers_plan import RACES, TABLES
+from benchmarks.peers_plan import RACES, TABLES, THEIRS
 from benchmarks.peers_report import (
     Column,
     Table,
@@ -170,11 +170,11 @@ def test_without_a_network_it_is_one_line(tmp_path, capsys, monkeypatch):
 
 CHECKS = """
 import asyncio
-from cases import CASES, PROMISES, gathered, nothing
+from cases import CASES, PROMISES, THEIRS, gathered, nothing
 from benchmarks.peers_plan import TABLES
 assert {name for table in TABLES for name in table.programs} == set(CASES)
 for name, case in CASES.items():
-    if case.remote is None:
+    if case.remote is None and name not in THEIRS:
         asyncio.run(case.whole(None)())
         if case.parts is not None:
             asyncio.run(gathered(case.parts)())
@@ -183,8 +183,10 @@ REWRITTEN = """
 from pathlib import Path
 from attributes import load_with_attributes
 programs = load_with_attributes("benchmarks.programs", Path("benchmarks/programs.py"))
+theirs = load_with_attributes("theirs", Path("benchmarks/peers/theirs.py"))
 load_with_attributes("cases", Path("benchmarks/peers/cases.py"))
 from cases import RACES
+assert theirs.starvation.__code__.co_cellvars == ("shared",)
 assert programs.reorder(1).__code__.co_cellvars == ("set_both", "shared")
 """
 
@@ -196,6 +198,16 @@ def test_every_program_passes_on_stock_asyncio(code):
     path = f"import sys; sys.path[:0] = [{str(DRIVERS)!r}, {str(peers.ROOT)!r}]\n"
     done = subprocess.run([sys.executable, "-c", path + code], capture_output=True, text=True, cwd=peers.ROOT)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", THEIRS.programs)
+def test_what_the_others_show_is_found(program):
+    """The failure, and not one of the driver."""
+    found = ask(Path(sys.executable), Job("harness", "find", program, seeds=2, cap=50))
+    assert [(bool(line["failure"]), line["executions"] <= 15) for line in found.lines] == [(True, True)] * 2
+    kind = "deadlock" if program == "philosophers" else "raised AssertionError"
+    assert all(line["failure"].startswith(kind) for line in found.lines), found.lines
 
 
 @pytest.mark.slow
