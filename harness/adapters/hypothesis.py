@@ -6,7 +6,7 @@ Owns the translation of choice points into draws, and the example database; must
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import hypothesis
@@ -80,8 +80,8 @@ def workflows(*, max_siblings: int = 3, max_depth: int = 2, features: tuple[str,
 
     @strategies.composite
     def flows(draw: Any) -> Flow:
-        def choose(count: int, _name: str) -> int:
-            return int(draw(_INTEGERS[count])) if count > 1 else 0
+        def choose(options: Sequence[str], _name: str) -> int:
+            return int(draw(_INTEGERS[len(options)])) if len(options) > 1 else 0
 
         return Flow(generate(choose, features=features or PLAIN, max_siblings=max_siblings, max_depth=max_depth))
 

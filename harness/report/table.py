@@ -101,7 +101,8 @@ def _entries(timeline: Timeline, numbers: Sequence[int]) -> list[Entry]:
         nobody = row.kind == "choice" or (row.run >= 0 and row.text.startswith("run "))
         column = _NOBODY if nobody else _column(row, numbers)
         entry = found[-1] if found else None
-        if row.kind == "choice" and entry is not None and entry.turn == row.turn and row.lane >= 0:
+        in_turn = entry is not None and entry.turn == row.turn and entry.column == _column(row, numbers) != _NOBODY
+        if row.kind == "choice" and in_turn:
             # before the turn in which it was made, whose other texts follow
             found.insert(-1, Entry(row.turn, _NOBODY, [(row.weight, row.text)], row.where, row.weight, index in marked))
             continue

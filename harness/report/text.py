@@ -100,7 +100,9 @@ def _minimal(explanation: Explanation) -> str:
     assert minimal is not None  # asked for only then
     tried = f"({minimal.tried} tried)"
     if minimal.complete and not minimal.below:
-        return "it fails in default order, without a deviation"
+        # the choices that make up a program are no deviations of its order
+        drawn = "the program that was drawn" if explanation.deviations else "it"
+        return f"{drawn} fails in default order, without a deviation"
     if minimal.complete:
         return f"no schedule with fewer than {_count(minimal.below, 'deviation')} fails {tried}"
     below = f"none with fewer than {minimal.below} fails {tried}; " if minimal.below else ""

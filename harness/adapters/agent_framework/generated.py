@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,8 +31,8 @@ with warnings.catch_warnings():
     from agent_framework import RunContext, step, workflow
 
 Spec = list[Any]
-# choose(options, name) returns an index below ``options``; 0 is the plainest.
-Choose = Callable[[int, str], int]
+# choose(options, name) returns an index into ``options``, which are words, the plainest first.
+Choose = Callable[[Sequence[str], str], int]
 
 PLAIN = ("step", "gather", "seq", "group", "limit", "state")
 # Features that meet bugs which are open in agent-framework 1.23.0: stragglers, stepwise retries, pauses.
@@ -48,17 +48,19 @@ def generate(choose: Choose, *, features: tuple[str, ...] = PLAIN, max_siblings:
 
     def part(depth: int) -> Spec:
         nonlocal count
-        kinds = features if depth < max_depth else ("step",)
-        kind = kinds[choose(len(kinds), "kind")] if len(kinds) > 1 else kinds[0]
         count += 1
         label = f"s{count}"
+        kinds = features if depth < max_depth else ("step",)
+        kind = kinds[choose(kinds, f"kind of {label}")]
         if kind == "step":
-            return ["step", label, choose(3, f"waits of {label}"), bool(choose(2, f"failure of {label}"))]
+            waits = choose(("0", "1", "2"), f"waits of {label}")
+            return ["step", label, waits, bool(choose(("success", "failure"), f"outcome of {label}"))]
         if kind in ("state", "ask"):
             return [kind, label]
         if kind in ("limit", "retry"):
             return [kind, part(depth + 1)]
-        siblings = 2 if kind == "race" else 2 + choose(max(1, max_siblings - 1), f"siblings of {label}")
+        counts = [str(number) for number in range(2, 3 if kind == "race" else max(3, max_siblings + 1))]
+        siblings = 2 + choose(counts, f"siblings of {label}")
         return [kind, *(part(depth + 1) for _ in range(siblings))]
 
     return part(0)
@@ -172,8 +174,8 @@ def draw_flow(**options: Any) -> Flow:
     """Return a workflow drawn from the choices of the execution that runs now; options: of ``generate``."""
     loop: Any = asyncio.get_running_loop()
 
-    def choose(count: int, name: str) -> int:
-        return int(loop.choose("program", range(count), subject=name)) if count > 1 else 0
+    def choose(drawn: Sequence[str], name: str) -> int:
+        return int(loop.choose("program", tuple(drawn), subject=name)) if len(drawn) > 1 else 0
 
     return Flow(generate(choose, **options))
 

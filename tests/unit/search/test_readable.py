@@ -11,7 +11,7 @@ from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import scenario_target
 from harness.model.errors import UsageError
 from harness.search.portfolio import search
-from harness.search.readable import parse_readable
+from harness.search.readable import parse_readable, schedule_text
 from harness.search.replay import replay_text
 from harness.search.target import Target
 
@@ -70,10 +70,14 @@ def test_a_program_that_the_search_makes_up_is_chosen_by_name():
 
     async def program():
         loop = asyncio.get_running_loop()
-        return [loop.choose("program", range(3), subject=name) for name in ("kind", "failure of s3")]
+        kinds, outcomes = ("step", "gather", "seq"), ("success", "failure")
+        kind = loop.choose("program", kinds, subject="kind of s1")
+        return kinds[kind], outcomes[loop.choose("program", outcomes, subject="outcome of s3")]
 
-    text = "the program's failure of s3 is 1; the program's kind is 2"
-    assert replay_text(Target("program", program), text).execution.ending.value == [2, 1]
+    text = "the program's outcome of s3 is failure; the program's kind of s1 is seq"
+    execution = replay_text(Target("program", program), text).execution
+    assert execution.ending.value == ("seq", "failure")
+    assert schedule_text(execution.schedule.decisions) == "; ".join(reversed(text.split("; ")))
 
 
 @pytest.mark.parametrize("edits", [{"unrelated": True}, {"awaits": 3}, {"unrelated": True, "awaits": 1}])
