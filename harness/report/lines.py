@@ -69,3 +69,8 @@ def relative(text: str) -> str:
     text = text.replace(os.getcwd() + os.sep, "")
     head, found, tail = text.rpartition(f"{os.sep}site-packages{os.sep}")
     return f"{head.rpartition(' ')[0]} {tail}".strip() if found else text
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number with its noun, of which there is one or there are several."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

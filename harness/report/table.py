@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from harness.model.explanation import NOISE, Row, Timeline
 from harness.report.lines import Line, Span, Style, relative, shorten, wrap
@@ -16,6 +16,9 @@ from harness.search.timeline import short_names
 
 # Narrower than this, a column per task says less than a mark per task with the text behind all of them.
 _MIN_COLUMN = 14
+_MIN_NAME = 16
+# With so many rows that say more, those in which a task only returns say nothing.
+_ENOUGH = 12
 _CELL_LINES = 2
 _GAP = 2
 _TURN = 6
@@ -26,18 +29,31 @@ _NOBODY = -1
 
 @dataclass(slots=True)
 class Entry:
-    """One row of the table. column: number, or ``_NOBODY``. weight: as of rows. marked: it is one of what decides.
+    """One row of the table. column: number, or ``_NOBODY``. texts: with the weight of each, in order.
 
-    texts: with the weight of each, in order. where: the source line of the most telling one.
+    where: the source line of the most telling one. deciding: those of ``texts`` that are what decides.
     """
 
     turn: int
     column: int
-    texts: list[tuple[int, str]]
-    where: str
-    weight: int
-    marked: bool
+    texts: list[tuple[int, str]] = field(default_factory=list)
+    where: str = ""
+    weight: int = NOISE
+    deciding: list[tuple[int, str]] = field(default_factory=list)
     arrival: bool = False
+
+    @property
+    def marked(self) -> bool:
+        """Whether it holds something that decides."""
+        return any(text in self.deciding for text in self.texts)
+
+    def split(self, last: tuple[int, str]) -> tuple[Entry | None, Entry]:
+        """Return what comes before ``last``, if anything does, and an entry of ``last`` alone."""
+        before = [text for text in self.texts if text != last]
+        rest = replace(self, texts=[last], weight=last[0])
+        if not before:
+            return None, rest
+        return replace(self, texts=before, weight=min(weight for weight, _ in before)), rest
 
     def text(self, room: int = 1000) -> str:
         """Return what happened in one line of ``room`` columns; the least telling part goes first."""
@@ -51,6 +67,8 @@ def table(timeline: Timeline, *, width: int, limit: int) -> list[Line]:
     """Return the header and the rows that matter most, in at most ``limit`` lines of ``width`` columns."""
     names, numbers = _columns(timeline)
     entries = _entries(timeline, numbers)
+    telling = [entry for entry in entries if entry.weight < MERE]
+    entries = telling if len(telling) >= _ENOUGH else entries
     left = sorted(entries, key=lambda entry: (entry.weight, entry.turn))[: max(limit - 1, 0)]
     while left:
         lines = _layout([entry for entry in entries if entry in left], names, width=width)
@@ -86,43 +104,62 @@ def _columns(timeline: Timeline) -> tuple[list[str], list[int]]:
 
 
 def _entries(timeline: Timeline, numbers: Sequence[int]) -> list[Entry]:
-    """Return what happened until the violation, one entry per turn and column."""
+    """Return what happened until the violation, one entry per turn and column; deviations also behind it."""
     marked = {index for pair in timeline.deciding for index in pair}
-    end = timeline.broken if timeline.broken >= 0 else len(timeline.rows)
-    rows = [(index, row) for index, row in enumerate(timeline.rows) if index <= end or index in timeline.deviations]
+    end = _end(timeline)
     woken = {item.woken: item.cause for item in timeline.wake_ups}
     found: list[Entry] = []
     turn_text: tuple[int, str] | None = None
     last = -1  # the row of the last entry that is an arrival and was followed by nothing else
-    for index, row in rows:
-        if row.weight >= NOISE or (row.text == "waits" and row.weight >= MERE):
+    for index, row in enumerate(timeline.rows):
+        if index > end and index not in timeline.deviations:
+            continue
+        if row.weight >= NOISE or (row.text.startswith("waits") and row.weight >= MERE):
             last = last if row.kind == "callback" and woken.get(index) == last else -1
             continue
-        nobody = row.kind == "choice" or (row.run >= 0 and row.text.startswith("run "))
-        column = _NOBODY if nobody else _column(row, numbers)
+        text = row.weight, _text(timeline, row)
+        column = _NOBODY if _is_nobodys(row) else _column(row, numbers)
         entry = found[-1] if found else None
-        in_turn = entry is not None and entry.turn == row.turn and entry.column == _column(row, numbers) != _NOBODY
-        if row.kind == "choice" and in_turn:
-            # before the turn in which it was made, whose other texts follow
-            found.insert(-1, Entry(row.turn, _NOBODY, [(row.weight, row.text)], row.where, row.weight, index in marked))
-            continue
+        rest: Entry | None = None
+        if column == _NOBODY and entry is not None and turn_text in entry.texts and entry.turn == row.turn:
+            assert turn_text is not None  # it is among the texts
+            # what a turn came to is said behind what was noted in its course
+            before, rest = found.pop().split(turn_text)
+            found += [] if before is None else [before]
+            entry = found[-1] if found else None
         if entry is None or not _belongs(entry, row, column, after_arrival=last >= 0):
-            entry = Entry(row.turn, column, [], "", NOISE, False)
+            entry = Entry(row.turn, column)
             found.append(entry)
         entry.arrival = row.kind == "arrival"
         last = index if entry.arrival else -1
         entry.turn = row.turn
-        text = row.weight, _text(timeline, row)
         if row.kind == "fact" and turn_text is not None and turn_text in entry.texts:
-            entry.texts.insert(entry.texts.index(turn_text), text)  # what a turn came to is said last
+            entry.texts.insert(entry.texts.index(turn_text), text)
         else:
             entry.texts.append(text)
+        if column != _NOBODY and row.kind != "fact":
             turn_text = text if row.kind == "turn" else None
         if row.where and (row.weight < entry.weight or not entry.where):
             entry.where = row.where
         entry.weight = min(entry.weight, row.weight)
-        entry.marked = entry.marked or index in marked
+        entry.deciding += [text] if index in marked else []
+        found += [] if rest is None else [rest]
     return found
+
+
+def _end(timeline: Timeline) -> int:
+    """Return the last row before the violation, with all that was noted in the course of its turn."""
+    end = timeline.broken if timeline.broken >= 0 else len(timeline.rows) - 1
+    while end + 1 < len(timeline.rows) and timeline.rows[end].turn == timeline.rows[end + 1].turn:
+        if timeline.rows[end + 1].kind != "fact":
+            break
+        end += 1
+    return end
+
+
+def _is_nobodys(row: Row) -> bool:
+    """Return whether no task did this: a choice, and a run that starts or ends."""
+    return row.kind == "choice" or (row.run >= 0 and row.text.startswith("run "))
 
 
 def _column(row: Row, numbers: Sequence[int]) -> int:
@@ -151,7 +188,8 @@ def _layout(entries: Sequence[Entry], names: Sequence[str], *, width: int) -> li
     room = width - 2 - _TURN - (column + _GAP if column else 0)
     widths = _widths(used, entries, names, room)
     lines: list[Line] = []
-    head = [(" " * _GAP).join(names[number].ljust(size) for number, size in widths.items())] if widths else []
+    headings = (_shortened(names[number], size).ljust(size) for number, size in widths.items())
+    head = [(" " * _GAP).join(headings)] if widths else []
     head = head or [_legend(used, names)]
     lines.append((Span("  turn  ", "dim"), Span(shorten(head[0], room).rstrip(), "key")))
     for entry, place in zip(entries, places, strict=True):
@@ -173,7 +211,8 @@ def _cells(entry: Entry, widths: dict[int, int], used: Sequence[int], names: Seq
         marks = "".join(
             _MARKS[place % len(_MARKS)] if number == entry.column else "." for place, number in enumerate(used)
         )
-        head = f"{marks}  {names[entry.column]}: "
+        name = _shortened(names[entry.column], max(_MIN_NAME, room - len(marks) - len(entry.text()) - 4))
+        head = f"{marks}  {name}: "
         return [shorten(f"{head}{entry.text(max(room - len(head), 20))}", room)]
     before = sum(size + _GAP for number, size in widths.items() if number < entry.column)
     last = entry.column == used[-1]
@@ -183,6 +222,11 @@ def _cells(entry: Entry, widths: dict[int, int], used: Sequence[int], names: Seq
         if len(parts) <= _CELL_LINES:
             return [" " * before + part for part in parts]
     return [" " * before + shorten(entry.text(size), size)]
+
+
+def _shortened(name: str, width: int) -> str:
+    """Return the end of a name, which tells more than its beginning, in ``width`` columns."""
+    return name if len(name) <= width else f"..{name[2 - width :]}"
 
 
 def _legend(used: Sequence[int], names: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.model.explanation import Explanation, Moment, Timeline
 from harness.report.json import text_of
-from harness.report.lines import LABEL, PIPED, Line, Span, Style, labelled, relative, shorten
+from harness.report.lines import LABEL, PIPED, Line, Span, Style, counted, labelled, relative, shorten
 from harness.report.table import table
 from harness.search.result import SearchResult
 
@@ -90,8 +90,8 @@ def _assumption(explanation: Explanation) -> str:
 
 
 def _effort(explanation: Explanation) -> str:
-    found = f"after {_count(explanation.found_after, 'execution')} by {explanation.found_by}"
-    explained = f"explained with {_count(explanation.executions, 'execution')}"
+    found = f"after {counted(explanation.found_after, 'execution')} by {explanation.found_by}"
+    explained = f"explained with {counted(explanation.executions, 'execution')}"
     return "; ".join([*([found] if explanation.found_after else []), *([explained] if explanation.executions else [])])
 
 
@@ -104,7 +104,7 @@ def _minimal(explanation: Explanation) -> str:
         drawn = "the program that was drawn" if explanation.deviations else "it"
         return f"{drawn} fails in default order, without a deviation"
     if minimal.complete:
-        return f"no schedule with fewer than {_count(minimal.below, 'deviation')} fails {tried}"
+        return f"no schedule with fewer than {counted(minimal.below, 'deviation')} fails {tried}"
     below = f"none with fewer than {minimal.below} fails {tried}; " if minimal.below else ""
     return f"{below}others are not checked: {minimal.reason}"
 
@@ -162,7 +162,3 @@ def _then(explanation: Explanation, passing: Timeline, width: int) -> list[Line]
                 said += f", before {ordering.first.name} in turn {passing.rows[first].turn}"
             return labelled("", said, width=width, limit=2)
     return []
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -14,9 +14,10 @@ from harness.model.outcome import Ending, Turn, Violation
 # From this weight on, a turn that ran and nothing that a reader would call an event.
 MERE = 8
 
-# What a reader would name first: a failure and the commit of a save, rather than the turns between them.
+# What a reader would name first: a failure and the commit of a save, rather than the turns between them. A turn's name
+# begins with its task; that of a fact or an arrival begins with what happens.
+_TURNS = (("raises ", 0), ("is cancelled", MERE), ("takes turn", MERE), ("returns", MERE))
 _WEIGHTS = (
-    ("raises", 0),
     ("save.committed", 0),
     ("run.cancelled", 0),
     ("run.timeout", 0),
@@ -36,9 +37,6 @@ _WEIGHTS = (
     ("step.invoked", 6),
     ("executor.invoked", 6),
     ("save.", 7),
-    ("is cancelled", MERE),
-    ("takes turn", MERE),
-    ("returns", MERE),
 )
 
 _VERBS = {
@@ -78,7 +76,9 @@ def event_name(turn: Turn) -> str:
 
 def weight_of(name: str) -> int:
     """Return how telling an event is: 0 for what a reader would name first, up to 9 (``NOISE``)."""
-    return next((weight for mark, weight in _WEIGHTS if mark in name), NOISE)
+    verb = name.partition(" ")[2]
+    turns = (weight for mark, weight in _TURNS if verb.startswith(mark))
+    return next(turns, next((weight for mark, weight in _WEIGHTS if name.startswith(mark)), NOISE))
 
 
 def in_words(name: str) -> str:

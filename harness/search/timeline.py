@@ -12,7 +12,7 @@ from dataclasses import replace
 from harness.model.explanation import NOISE, Lane, Pending, Row, RowKind, Timeline, WakeUp
 from harness.model.outcome import Execution, Turn, Violation
 from harness.search.deviations import CHOICE, CHOICE_INSIDE, with_choices
-from harness.search.events import Namer, in_words, shows_at, weight_of
+from harness.search.events import MERE, Namer, in_words, shows_at, weight_of
 from harness.search.witness import Seen, Witness
 
 _TURNS = re.compile(r"\(turn (\d+)\)")
@@ -198,7 +198,9 @@ def _with_waits(rows: Sequence[Row], ops: Sequence[Pending]) -> list[Row]:
         if row is not None and row.text == "waits" and row.lane == op.lane:
             how = ", held" if op.held else ""
             text = f"waits for {op.name.rpartition('/')[2]}{how}"
-            found[op.parked] = replace(row, text=text, weight=min(row.weight, 1 if op.held else 6))
+            # a deadline says nothing where it is only set; a sleep stands for work
+            weight = 1 if op.held else MERE if op.name.rpartition("/")[2].startswith("timer(") else 6
+            found[op.parked] = replace(row, text=text, weight=min(row.weight, weight))
     return found
 
 

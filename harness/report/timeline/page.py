@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.model.explanation import Explanation, Moment, Row, Timeline
+from harness.report.lines import counted
 from harness.report.timeline.columns import Column, alike, columns_of, parked_in
 from harness.report.timeline.drawing import draw
 from harness.report.timeline.shapes import Drawing
@@ -119,9 +120,9 @@ def _facts(explanation: Explanation) -> Iterator[tuple[str, str]]:
     if explanation.sleeps:
         yield "sleeps that stand for work of unknown duration", "; ".join(explanation.sleeps)
     if explanation.found_after:
-        yield "found", f"after {explanation.found_after} execution(s) by {explanation.found_by}"
+        yield "found", f"after {counted(explanation.found_after, 'execution')} by {explanation.found_by}"
     if explanation.minimal is not None and explanation.minimal.below:
-        yield "smallest", f"every schedule of fewer than {explanation.minimal.below} deviation(s) passes"
+        yield "smallest", f"every schedule of fewer than {counted(explanation.minimal.below, 'deviation')} passes"
     if explanation.difference:
         yield "NOT deterministic", f"executed again, it went another way; first difference: {explanation.difference}"
     for oracle, reason in explanation.without.items():

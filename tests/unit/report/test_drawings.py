@@ -327,7 +327,7 @@ def test_a_page_says_what_is_known_and_what_is_not():
     assert page.facts == (
         ("rung", "exact"),
         ("sleeps that stand for work of unknown duration", "sleep(1) at x.py:3"),
-        ("found", "after 3 execution(s) by sweep"),
+        ("found", "after 3 executions by sweep"),
         ("NOT deterministic", "executed again, it went another way; first difference: turn 4"),
         ("not judged", "no-zombies (by design)"),
     )

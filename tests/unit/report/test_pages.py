@@ -37,7 +37,7 @@ def test_the_page_says_what_is_broken_and_how_to_see_it_again():
     promise = " ".join(next(found.all(id="promise")).text.split())
     assert promise == (
         "Promise A step that completed is restored. What happens instead done(7) was executed again "
-        "rungexact foundafter 3 execution(s) by sweep Replay harness replay h1.token "
+        "rungexact foundafter 3 executions by sweep Replay harness replay h1.token "
         "Export as a test harness export h1.token"
     )
 

@@ -11,8 +11,12 @@ import harness
 from harness.adapters.loading import find_scenario
 from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import scenario_target
-from harness.model.explanation import Minimal
+from harness.model.explanation import Lane, Minimal, Row, Timeline
+from harness.model.outcome import Ending
+from harness.model.rung import Rung
+from harness.model.schedule import Schedule
 from harness.report.lines import plain
+from harness.report.table import table
 from harness.report.text import failure_report
 from harness.search.explain import explanation_of
 from harness.search.portfolio import search
@@ -169,3 +173,41 @@ def test_9615_says_what_a_maintainer_asks():
     found = search(target, phases=make_phases(rung=target.rung), budget=5).counterexample
     text = report(explanation_of(target, found, title="issue_9615 on remote"))
     assert re.sub(r"_functional\.py:\d+", "_functional.py:N", text).startswith(FAILED_9615)
+
+
+def long_names():
+    """Return an execution of tasks whose names are longer than what they do."""
+    lanes = tuple(Lane(f"main/deliver_to_every_runner_of_the_edge/part#{number}", f"p{number}") for number in range(9))
+    rows = [Row(0, 0.0, 0, "fact", "", "run 0 started", "", 5, run=0)]
+    for number in range(9):
+        rows.append(Row(number, 0.0, number, "turn", "", "returns", "/x/deliver.py:1", 8))
+        rows.append(Row(number, 0.0, number, "fact", "", f"part {number} completes", "/x/deliver.py:1", 2, run=0))
+    rows.append(Row(9, 0.0, 0, "turn", "", "raises ValueError", "/x/main.py:2", 0))
+    rows.append(Row(9, 0.0, 0, "fact", "", "save#1 commits", "/x/main.py:2", 0, run=0))
+    rows.append(Row(9, 0.0, 0, "fact", "", "run 0 ended", "/x/main.py:2", 5, run=0))
+    return Timeline(
+        Schedule(), "default order", Rung.EXACT, Ending("raised"), True, lanes, tuple(rows), broken=len(rows) - 3
+    )
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_what_happens_is_shown_however_long_the_names_of_tasks_are(width):
+    """Names are cut, at their beginning; what a turn came to stands behind what was noted in its course."""
+    lines = plain(table(long_names(), width=width, limit=30)).splitlines()
+    assert all(len(line) <= width for line in lines)
+    text = "\n".join(lines)
+    assert all(f"part {number} completes" in text for number in range(9))
+    ends = [next(index for index, line in enumerate(lines) if said in line) for said in ("commits", "ended", "raises")]
+    assert ends == sorted(ends)
+
+
+def test_a_cell_that_is_cut_ends_with_a_whole_text():
+    """And headings stay above their columns."""
+    names = ("first", "second_of_the_tasks_with_a_long_name", "third_of_the_tasks_with_a_long_name", "fourth")
+    lanes = tuple(Lane(name, name) for name in names)
+    said = ("it begins to charge", "it charges the customer", "it completes", "it returns")
+    rows = tuple(Row(lane, 0.0, lane, "fact", "", text, "/x/a.py:1", 2, run=0) for lane in range(4) for text in said)
+    timeline = Timeline(Schedule(), "", Rung.EXACT, Ending("returned"), True, lanes, rows)
+    head, *lines = plain(table(timeline, width=100, limit=30)).splitlines()
+    assert all(line.partition("  /x")[0].rstrip()[-1] not in ",;" for line in lines)
+    assert head.index("fourth") == next(line.index("it begins") for line in reversed(lines) if "it begins" in line)
