@@ -14,7 +14,7 @@ from harness.model.rung import Rung
 from harness.search.events import MERE, in_words, ordinal, weight_of
 from harness.search.evidence import Evidence
 from harness.search.readable import parse_readable
-from harness.search.separate import Pair, Sample, separations
+from harness.search.separate import Pair, Sample, emptiness, separations
 
 # A separation is believed when so many more executions agree: drawn with other seeds, and aimed at each half.
 HELD_OUT = 10
@@ -47,16 +47,20 @@ def decide(evidence: Evidence, timelines: Sequence[Timeline]) -> Deciding | None
 def _smallest(samples: Sequence[Sample]) -> tuple[tuple[Pair, ...], bool] | None:
     """Return the smallest separation, and whether it is one of executions that are alike only.
 
-    Of equally small ones, that of telling events goes before that of mere turns, and then what holds of all executions.
+    Of equally small ones, what says more goes first, then that of telling events before that of mere turns, and then
+    what holds of all executions.
     """
-    found = [
-        (len(pairs), any(weight_of(name) >= MERE for pair in pairs for name in pair), alike, pairs)
-        for alike in (False, True)
-        for pairs in islice(separations([sample for sample in samples if sample.alike or not alike]), 1)
-    ]
+    found = []
+    for alike in (False, True):
+        some = [sample for sample in samples if sample.alike or not alike]
+        for pairs in islice(separations(some), 1):
+            passing = [sample for sample in some if not sample.fails]
+            empty = max(emptiness(pair, passing) for pair in pairs)
+            mere = any(weight_of(name) >= MERE for pair in pairs for name in pair)
+            found.append((len(pairs), empty, mere, alike, pairs))
     if not found:
         return None
-    _, _, alike, pairs = min(found, key=lambda item: item[:3])
+    _, _, _, alike, pairs = min(found, key=lambda item: item[:4])
     return pairs, alike
 
 

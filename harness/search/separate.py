@@ -63,7 +63,7 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
     masks = {pair: _reversed_in(passing, pair) for pair in _candidates(failing, passing)}
     ranked = sorted(
         (pair for pair in masks if masks[pair]),
-        key=lambda pair: (*_plainness(pair), _closeness(model, pair[0]), pair),
+        key=lambda pair: (emptiness(pair, passing), *_plainness(pair), _closeness(model, pair[0]), pair),
     )
     everyone = (1 << len(passing)) - 1
     yield from ((pair,) for pair in ranked if masks[pair] == everyone)
@@ -76,6 +76,23 @@ def separations(samples: Sequence[Sample]) -> Iterator[tuple[Pair, ...]]:
                 covered |= masks[pair]
             if covered == everyone:
                 yield chosen
+
+
+def emptiness(pair: Pair, passing: Sequence[Sample]) -> int:
+    """Return how little an ordering says: 0 for one that some passing sample has the other way round.
+
+    1 for two ends of the same thing: a save that was cancelled does not commit. 2 for one that says no more than that
+    its first event does not come in passing samples: what comes with the violation only is before nothing.
+    """
+    first, second = pair
+    if any(second in sample.positions and first in sample.positions for sample in passing if not sample.holds(pair)):
+        return 0
+    return 1 if _subject(first) == _subject(second) else 2
+
+
+def _subject(name: str) -> str:
+    kind, _, rest = name.partition(" ")
+    return rest.partition(" (run ")[0] if "." in kind else name
 
 
 def _plainness(pair: Pair) -> tuple[int, int]:

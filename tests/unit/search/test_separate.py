@@ -43,6 +43,17 @@ def test_an_effect_of_the_violation_is_no_cause():
     assert first_of([sample("c|ab", fails=True), sample("cb", fails=False)]) is None
 
 
+def test_what_was_seen_the_other_way_round_goes_first():
+    """Failing: a before b. That d, which comes with the failure only, is behind c says nothing."""
+    failing = [sample("ca|bd", fails=True)]
+    passing = [sample("cba", fails=False), sample("ba", fails=False)]
+    assert first_of(failing + passing) == [("a", "b")]
+    named = [("save.cancelled one (run 0)", 0), ("save.committed other (run 1)", 1)]
+    cancelled = Sample(True, dict(named))
+    committed = Sample(False, {"save.committed one (run 0)": 0})
+    assert next(separations([cancelled, committed])) == (("save.cancelled one (run 0)", "save.committed one (run 0)"),)
+
+
 def test_nothing_separates_what_fails_in_any_order():
     """No ordering holds in all failing samples."""
     failing = [sample("ab", fails=True), sample("ba", fails=True)]
