@@ -269,6 +269,6 @@ def test_a_timeline_says_how_a_run_ended():
         found = witnessed_timeline(runner, schedule, oracle="progress")
     assert [row.text for row in found.rows if row.text.startswith("run 0")] == [
         "run 0 started",
-        "run 0 timeout",
+        "run 0 timed out",
         "run 0 ended (timed out)",
     ]
