@@ -98,6 +98,8 @@ async def to_its_end(
         options = Moments(tuple(kinds), loop.memory.get(name, 40))
         chosen = options.decode(loop.choose("fault", options, subject=name, interesting=True))
         leave = None if chosen is None else Leave(*chosen)
+        if leave is None:
+            loop.streams[name] = run.events
     try:
         await consume(leave)
     except Exception as error:
@@ -105,8 +107,6 @@ async def to_its_end(
         run.ending = "failed"
     else:
         run.ending = run.ending or "returned"
-    if kinds and leave is None and isinstance(loop, ControlledLoop):
-        loop.memory[name] = max(loop.memory.get(name, 0), len(run.events))
 
 
 class _Deadline:

@@ -19,6 +19,7 @@ from harness.model.schedule import Schedule
 from harness.runtime import entropy, leftovers, threads, watchdog
 from harness.runtime.clock import real_time
 from harness.runtime.drive import drive
+from harness.runtime.faults import remember_moments
 from harness.runtime.loop import ControlledLoop, LoopSettings
 from harness.runtime.mould import Mould
 from harness.runtime.silence import Noise, silenced
@@ -117,6 +118,7 @@ def execute(
         ending = _run(loop, program)
         turns, now_s = loop.turn, loop.now()
         note = None if on_end is None else on_end(loop, ending)
+        remember_moments(loop)
         fields = vars(loop)  # what was never asked for is not made now
         trace = tuple(loop.trace) if "trace" in fields else ()
         journal = tuple(loop.journal) if "journal" in fields else ()

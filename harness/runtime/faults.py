@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # How many moments a run is assumed to have until one was seen to its end.
 UNKNOWN_MOMENTS = 1_000
-MOMENTS = "moments seen"
 # How much later a fault is tried that falls into no storage operation, or of a kind that is worth less.
 LATER = 4
 
@@ -170,12 +169,21 @@ class Fate:
 
 
 def moments_shown(loop: ControlledLoop) -> dict[str, int]:
-    """Return how many moments runs to which nothing happens have had, by name: also those that go on."""
+    """Return how many moments runs to which nothing happens have had, by name: also those that go on.
+
+    The same for events of streams that nobody leaves, however their runs end.
+    """
     shown = {name: seen for name, seen in loop.memory.items() if isinstance(seen, int)}
-    for countdown in loop.countdowns:
-        if countdown.name:
-            shown[countdown.name] = max(shown.get(countdown.name, 0), countdown.passed)
+    passed = [(countdown.name, countdown.passed) for countdown in loop.countdowns if countdown.name]
+    for name, seen in [*passed, *((name, len(events)) for name, events in loop.streams.items())]:
+        shown[name] = max(shown.get(name, 0), seen)
     return shown
+
+
+def remember_moments(loop: ControlledLoop) -> None:
+    """Let later executions know of the moments of runs that have no end of their own here."""
+    if loop.countdowns or "streams" in vars(loop):
+        loop.memory.update(moments_shown(loop))
 
 
 def crash(loop: ControlledLoop, survivor: asyncio.Future[Any]) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from harness.model.rung import Rung
-from harness.runtime import readers
+from harness.runtime import hidden, readers
 from harness.runtime.arrivals import alive
 from harness.runtime.identity import path_of
 from harness.runtime.lanes import turn_task
@@ -79,7 +79,11 @@ class Walk:
             value = self._queue[done]
             done += 1
             handler = readers.HANDLERS.get(type(value)) or readers.find_handler(value)
-            handler(self, value)
+            try:
+                handler(self, value)
+            except Exception as error:  # reading runs code of the program: what raises there cannot be read
+                name = f"{type(value).__module__}.{type(value).__qualname__}"
+                self.unseen.add(f"{name} ({type(error).__name__}: {error})")
         self._texts.rank(self.out)
         return hashlib.blake2b(repr(self.out).encode(errors="surrogatepass"), digest_size=16).digest()
 
@@ -87,9 +91,10 @@ class Walk:
 def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> tuple[bytes, frozenset[int]]:
     """Return the digest of ``loop`` at a choice of an arrival or a lane, and of ``extra``.
 
+    b"" when something of it cannot be read: such a state is like no other. ``unseen`` then grows by the types.
     And the numbers of the tasks that are in sets, or keys of dicts, whose order a set order may decide.
     """
-    walk = Walk(loop, unseen)
+    walk = Walk(loop, set())
     order = getattr(loop, "set_order", None) or getattr(loop, "set_order_mask", 0)
     _, drawn, gauss = random.getstate()
     # The hash of numbers is the same in every process; that of None is not, before Python 3.12.
@@ -100,7 +105,11 @@ def fingerprint(loop: ControlledLoop, extra: Any, *, unseen: set[str]) -> tuple[
     walk.refs(live)
     walk.ref(loop.scratch)
     walk.ref(extra)
-    return walk.digest(), frozenset(walk.members)
+    walk.refs((loop._exception_handler, loop._task_factory, loop._debug))  # type: ignore[attr-defined]
+    hidden.put_process(walk)
+    digest = walk.digest()
+    unseen |= walk.unseen
+    return b"" if walk.unseen else digest, frozenset(walk.members)
 
 
 def _put_ready(walk: Walk) -> None:

@@ -12,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.model.choice import ChoiceKind, ChoicePoint, Scheduler, option_label
@@ -90,6 +90,7 @@ class ControlledLoop(asyncio.SelectorEventLoop):
     interesting_tasks = empty(set[Any])
     graveyard = empty(list[Any])  # what a crash left behind
     memory = empty(dict[str, Any])  # what earlier executions of the session taught
+    streams = empty(dict[str, Sequence[Any]])  # what consumers that stay saw so far, by the name of their choice
     pools = empty(dict[Any, Pool])  # one per executor that got a job
     real_jobs = empty(list[asyncio.Future[Any]])
 

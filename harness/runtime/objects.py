@@ -1,54 +1,54 @@
-"""Ordinary objects in a fingerprint: instances, functions with the globals that they name, files, databases.
+"""Ordinary objects in a fingerprint: instances, folders, databases.
 
 Owns which types are constant, which can be read and which cannot; must not know the loop.
 """
 
 from __future__ import annotations
 
+import collections
 import contextvars
 import datetime
 import decimal
 import functools
-import inspect
-import logging
-import re
 import sqlite3
-import sys
-import sysconfig
 import types
 import uuid
 import weakref
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
+from harness.runtime import hidden, programs
+
 if TYPE_CHECKING:
     from harness.runtime.fingerprint import Walk
     from harness.runtime.readers import Handler
 
+_Pair = collections.namedtuple("_Pair", "one")  # for the type of its field
+
 # Taken as constant while a program runs: code, classes of libraries, and what only observes.
 _CONSTANT_TYPES = (
-    types.ModuleType,
-    types.CodeType,
-    types.FrameType,
     types.TracebackType,
     types.GetSetDescriptorType,
     types.WrapperDescriptorType,
     types.MethodDescriptorType,
+    types.ClassMethodDescriptorType,
     types.MemberDescriptorType,
-    types.GenericAlias,
-    types.UnionType,
-    property,
-    re.Pattern,
-    logging.Logger,
-    inspect.Signature,
+    type(_Pair.one),
     contextvars.ContextVar,
-    contextvars.Token,
     datetime.tzinfo,
     datetime.timedelta,
     datetime.date,
 )
-_CONSTANT_MODULES = ("opentelemetry", "typing", "logging", "freezegun", "_thread", "threading", "_abc", "annotationlib")
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_CONSTANT_MODULES = (
+    "opentelemetry",
+    "typing",
+    "logging",
+    "freezegun",
+    "_thread",
+    "_abc",
+    "annotationlib",
+    "pydantic_core",
+)
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
 _C_MEMBERS = (
     types.MethodDescriptorType,
@@ -64,7 +64,9 @@ def handler_of(value: Any) -> Handler:
     """Return how to read ``value``, whose type no special handler knows."""
     kind = type(value)
     if isinstance(value, type):
-        return put_class
+        return programs.put_class
+    if (reader := hidden.reader_of(value)) is not None:
+        return lambda walk, item: _put_read(walk, item, reader(item))
     if isinstance(value, datetime.datetime):
         return lambda walk, moment: walk._texts.put_datetime(walk.out, moment)
     if isinstance(value, _CONSTANT_TYPES) or kind.__module__.partition(".")[0] in _CONSTANT_MODULES:
@@ -111,6 +113,13 @@ def _keeps_state_in_c(kind: type) -> bool:
     )
 
 
+def _put_read(walk: Walk, value: Any, state: tuple[Any, ...]) -> None:
+    walk.put(type(value).__qualname__)
+    walk.refs(state)
+    if not isinstance(value, hidden.BARE):
+        put_attributes(walk, value)
+
+
 def put_constant(walk: Walk, value: Any) -> None:
     """Append what is taken as constant: its type, and its name where it has one."""
     walk.put(type(value).__name__, getattr(value, "__name__", ""))
@@ -118,21 +127,16 @@ def put_constant(walk: Walk, value: Any) -> None:
         walk.put(str(value))
 
 
-def put_member(walk: Walk, value: Any) -> None:
-    """Append a member of an enumeration."""
-    walk.put(type(value).__name__, value.name)
-
-
 def put_instance(walk: Walk, value: Any) -> None:
     """Append an instance of a Python class by its attributes."""
     walk.put(type(value).__qualname__)
     put_attributes(walk, value)
-    if is_program(type(value).__module__):
-        walk.ref(type(value))
 
 
 def put_attributes(walk: Walk, value: Any) -> None:
-    """Append what is in ``__dict__`` and in slots."""
+    """Append what is in ``__dict__`` and in slots, and a class of the program."""
+    if programs.is_program(type(value).__module__):
+        walk.ref(type(value))
     own = getattr(value, "__dict__", None)
     if own:
         for name, item in list(own.items()):
@@ -157,59 +161,6 @@ def _slots_of(kind: Any) -> tuple[str, ...]:
                 private = name.startswith("__") and not name.endswith("__")
                 names.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
     return tuple(names)
-
-
-def put_class(walk: Walk, value: Any) -> None:
-    """Append a class: of the program, with the data in it; of a library, by name."""
-    walk.put(value.__module__, value.__qualname__)
-    if not is_program(value.__module__):
-        return
-    for name, item in list(vars(value).items()):
-        if not name.startswith("__") and not isinstance(item, (types.FunctionType, property, *_CONSTANT_TYPES)):
-            walk.put(name)
-            walk.ref(item)
-
-
-def put_cell(walk: Walk, value: Any) -> None:
-    """Append a closure's variable."""
-    try:
-        walk.ref(value.cell_contents)
-    except ValueError:
-        walk.put("empty")
-
-
-def put_function(walk: Walk, value: Any) -> None:
-    """Append a function: its code, its closure and defaults, and the globals that a program's code names."""
-    code = value.__code__
-    walk.put(value.__module__, code.co_qualname, code.co_firstlineno)
-    if value.__closure__:
-        walk.refs(value.__closure__)
-    if value.__defaults__ or value.__kwdefaults__ or value.__dict__:
-        walk.refs((value.__defaults__, value.__kwdefaults__, value.__dict__))
-    if is_program(value.__module__):
-        space = value.__globals__
-        for name in _names_in(code):
-            if name in space and not isinstance(item := space[name], types.ModuleType):
-                walk.put(name)
-                walk.ref(item)
-
-
-@functools.cache
-def _names_in(code: types.CodeType) -> tuple[str, ...]:
-    names = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            names.update(_names_in(constant))
-    return tuple(sorted(names))
-
-
-@functools.cache
-def is_program(module: str | None) -> bool:
-    """Return whether ``module`` belongs to the program: it is neither installed nor ours."""
-    if module is None or module == "harness" or module.startswith("harness."):
-        return False
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return file is not None and not str(file).startswith(_INSTALLED)
 
 
 def _put_weak(walk: Walk, value: Any) -> None:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.runtime import objects
+from harness.runtime import hidden, objects, programs
 from harness.runtime.faults import Countdown, Fate, Moments
 from harness.runtime.identity import SET_ORDERS, WAIT, path_of
 from harness.runtime.task_sets import TaskDict, TaskSet
@@ -106,6 +106,8 @@ def _awaited(coro: Any) -> Any:
 def _sequence(walk: Walk, value: Any) -> None:
     walk.put(type(value).__name__, len(value))
     walk.refs(value)
+    if isinstance(value, collections.deque):
+        walk.put(value.maxlen)
     objects.put_attributes(walk, value)
 
 
@@ -153,6 +155,7 @@ def _exception(walk: Walk, error: Any) -> None:
     walk.put(type(error).__qualname__)
     walk.refs(error.args)
     walk.refs((error.__cause__, error.__context__))
+    hidden.put_error(walk, error)
     objects.put_attributes(walk, error)
 
 
@@ -203,10 +206,10 @@ HANDLERS: dict[type, Handler] = {
     types.CoroutineType: _suspended,
     types.GeneratorType: _suspended,
     types.AsyncGeneratorType: _suspended,
-    types.FunctionType: objects.put_function,
+    types.FunctionType: programs.put_function,
     types.MethodType: _method,
     types.BuiltinMethodType: _builtin,
-    types.CellType: objects.put_cell,
+    types.CellType: programs.put_cell,
     asyncio.Handle: _handle,
     _CONTEXT: _context,
     Fate: _fate,
@@ -251,7 +254,7 @@ def find_handler(value: Any) -> Handler:
     elif isinstance(value, (set, frozenset)):
         handler = _set
     elif isinstance(value, enum.Enum):
-        handler = objects.put_member
+        handler = hidden.put_member
     else:
         handler = objects.handler_of(value)
     HANDLERS[kind] = handler

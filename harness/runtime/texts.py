@@ -40,6 +40,11 @@ def one_name(folder: str) -> Iterator[None]:
         _rooms.remove(folder)
 
 
+def in_room(path: str) -> bool:
+    """Return whether ``path`` lies in a folder of the search, which whoever keeps something there refers to."""
+    return any(path.startswith(room) for room in _rooms)
+
+
 class Texts:
     """The ids and times of one walk."""
 

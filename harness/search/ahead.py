@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from harness.runtime.clock import real_time
-from harness.search.expansion import Expander, Prefix, Visit, Way, expanding
+from harness.search.expansion import Expander, expanding
 from harness.search.pool import Bench, Pool, Recipe
 from harness.search.states import Pending
+from harness.search.visits import Prefix, Visit, Way, prefix_of
 
 MAX_PREFIXES = 256
 # This process works alone for as long: a worker takes longer to open a target.
@@ -140,7 +141,7 @@ class Ahead:
         start = self._told[0] if len(self._told) == self._told.maxlen else 0
         known = b"".join(self._states[max(start, len(self._states) - MAX_KNOWN) :])
         self._told.append(len(self._states))
-        prefixes = tuple(Prefix(item.plan, frozenset() if item.node is None else item.node.members) for item in items)
+        prefixes = tuple(prefix_of(item) for item in items)
         unit = Prefixes(self._way, prefixes, known, dict(moments), forget)
         self._away[self._pool.submit(self._recipe, unit)] = items
         self._on_the_way.update(items)

@@ -17,15 +17,16 @@ STANDING = (
     "what asyncio leaves open is what the loop decides: arrivals, timers, jobs, set order; on relaxed, the next turn",
     "sets of tasks iterate in one of the orders that the loop tries, not in every one",
     "source files are those that the program was imported from: they say where the order of a set of tasks matters",
+    "who waits for something in a loop is let on some time: a schedule that comes back to an earlier state ends there",
     "no signal, thread or real I/O reaches the program",
 )
 READ = (
     "equal fingerprints go on alike: a fingerprint holds the live tasks with their locals and stacks, what is ready, "
     "parked and timed, all that they reach, the globals that the program's own code names, and the oracles' view of "
-    "the journal",
-    "ids are only compared for equality, clock readings only for order, tracebacks are not read",
+    "the journal, the files that the program writes by name, its folder and its environment",
+    "ids are only compared for equality, clock readings only for order, tracebacks and log handlers are not read",
     "deadlines less than 0.1 ms apart are ordered as in the execution that was explored",
-    "module globals of installed packages do not change what a program does",
+    "what installed packages and the standard library keep in globals and classes does not change what a program does",
 )
 DECLARED = ("every turn notes all state that it shares (harness.declared)",)
 
@@ -95,6 +96,7 @@ class Proof:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What the certificate rests on."""
-        sight = tuple(f"the fingerprint cannot look into {name}" for name in self.unseen)
+        unread = "states with {} were taken as different: the fingerprint cannot look into it"
+        sight = tuple(unread.format(name) for name in self.unseen)
         read = READ + sight if self.mode == "fingerprint" else ()
         return STANDING + read + (DECLARED if self.declared else ())

@@ -18,10 +18,13 @@ from harness.runtime.clock import real_time
 from harness.runtime.identity import SET_ORDERS
 from harness.search.ahead import Ahead
 from harness.search.certificate import Mode
-from harness.search.expansion import Expander, Learned, Met, Prefix, Visit, Way, expanding
+from harness.search.expansion import Expander, expanding, limits_of
+from harness.search.outcomes import outcome_of
+from harness.search.recording import Planned
 from harness.search.set_orders import SetOrders
-from harness.search.states import Leaf, Node, Pending, Plan, Step
+from harness.search.states import Leaf, Node, Pending, Plan, Step, endless, values_of
 from harness.search.target import Runner, Target
+from harness.search.visits import Learned, Met, Visit, Way, prefix_of
 
 Progress = Callable[[int, str], None]
 
@@ -112,6 +115,16 @@ class Exploration:
                 if progress is not None:
                     progress(self.executions, f"{self.states} states, {len(self._frontier)} to try")
         runner.session.memory = dict(self._moments)
+        if not self.pending and not self.diverged:
+            self._follow_endless(runner)
+
+    def _follow_endless(self, runner: Runner) -> None:
+        """Execute one schedule that only goes round among known states, since its executions were cut there."""
+        for node in endless(self.root)[:1]:
+            execution = runner.run(Planned(values_of(node.plan)), discipline=self.way.discipline, rung=self.way.rung)
+            self.note_outcome(outcome_of(execution), node.plan)
+            self.limits.update(limits_of(execution))
+            self.limits.add("some states lead to no end")
 
     def _is_over(self, budget: int | None, until_s: float) -> bool:
         spent = budget is not None and self.executions >= budget
@@ -131,8 +144,7 @@ class Exploration:
     def _expand(self, expander: Expander, item: Pending) -> Visit:
         ahead = self._ahead
         if ahead is None or ahead.works_alone(item):
-            members = frozenset[int]() if item.node is None else item.node.members
-            return expander.expand(Prefix(item.plan, members), known=self._states, moments=self._moments)
+            return expander.expand(prefix_of(item), known=self._states, moments=self._moments)
         visit = ahead.visit(item, self._moments)
         # Elsewhere more may be known than here: what was expanded before its turn, and then cut when it was merged.
         return visit if self._ends_rightly(visit) else ahead.visit_again(item, self._moments)
@@ -185,7 +197,7 @@ class Exploration:
 
     def _add(self, met: Met, plan: Plan) -> Node:
         """Return the node of a choice point that is new; its other options join the frontier."""
-        node = Node(met.kind, plan, members=met.members)
+        node = Node(met.kind, plan, members=met.members, state=met.state)
         if met.state:
             self._states[met.state] = node
             if self._ahead is not None:

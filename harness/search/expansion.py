@@ -1,4 +1,4 @@
-"""The expansion of one prefix: an execution, and each choice point that it met after the prefix, as plain values.
+"""The expansion of one prefix: an execution, and each choice point that it met after the prefix.
 
 Owns how such an execution is watched; must not know what was explored, nor in which process this is.
 
@@ -10,97 +10,31 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
-from harness.model.choice import ChoiceKind, ChoicePoint
+from harness.model.choice import ChoicePoint
 from harness.model.outcome import Execution
 from harness.model.rung import Rung
-from harness.model.schedule import Discipline
 from harness.runtime.faults import Moments, moments_shown
+from harness.runtime.files import contents_of, watch_writes
 from harness.runtime.fingerprint import fingerprint
 from harness.runtime.identity import watch_hashes
 from harness.runtime.lanes import MAX_PASSED_OVER
 from harness.runtime.leftovers import collect
+from harness.runtime.texts import in_room
 from harness.runtime.turns import Callback, only_counts, only_releases, only_wakes
-from harness.search.certificate import Mode
 from harness.search.outcomes import outcome_of, quiet_ends, summary_of
-from harness.search.states import Plan, Step
+from harness.search.states import Step
 from harness.search.target import Runner
+from harness.search.visits import Learned, Met, Prefix, Visit, Way
 
 # Executions that end in the middle leave cycles, and asyncio's register of tasks is walked for each state.
 COLLECT_EVERY = 20
+LEFT_BEHIND = "an execution left something behind that a later one began with: a global, a cache, a file"
 
 
 class PrunedError(BaseException):
     """Ends an execution that met a known state; raised between turns, where no program can catch it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prefix:
-    """What to replay. members: numbers of the tasks that were in sets where it leaves what was explored."""
-
-    plan: Plan = ()
-    members: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """What an execution showed since the choice point before.
-
-    groups: the number of a set order, and tasks that may have shared a set under it. limits: what took a choice away.
-    unseen: types that a fingerprint cannot read. moments: of runs, as far as they are more than were known.
-    """
-
-    groups: tuple[tuple[int, frozenset[int]], ...] = ()
-    limits: tuple[str, ...] = ()
-    unseen: tuple[str, ...] = ()
-    moments: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Met:
-    """A choice point that was met after the prefix.
-
-    place: its position among the steps after the prefix. state: its fingerprint, or b"" where none is taken.
-    members: numbers of the tasks in sets. order: the number of the set order. faults: how many kinds of fault there
-    are when it is about a moment, of the run ``subject``; else 0.
-    """
-
-    kind: ChoiceKind
-    place: int
-    options: int
-    state: bytes
-    members: frozenset[int]
-    order: int
-    learned: Learned
-    subject: str = ""
-    faults: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Visit:
-    """What the expansion of a prefix came to.
-
-    steps: the choices after the prefix. known: whether it ended at the last choice point, because its state was known.
-    outcome: what it broke, when it ran to its end. learned: what it showed after the last choice point.
-    """
-
-    steps: Plan
-    met: tuple[Met, ...]
-    known: bool = False
-    outcome: tuple[tuple[str, str], ...] = ()
-    learned: Learned = field(default_factory=Learned)
-    diverged: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How prefixes are expanded: in which mode, up to which rung, in which discipline."""
-
-    mode: Mode
-    rung: Rung
-    discipline: Discipline = "turns"
 
 
 class Expander:
@@ -112,6 +46,8 @@ class Expander:
         self.group: set[int] = set()  # tasks that may share a set; -1 stands for a future
         self._runner = runner
         self._reading = False
+        self._fields: frozenset[str] = frozenset()  # of the loop, when it began
+        self._written: dict[str, None] = {}  # files that the execution changed by name
         self._executions = 0
         self._summaries = tuple(summary_of(judge) for judge in runner.target.judges)
 
@@ -139,10 +75,15 @@ class Expander:
         if self.way.mode == "certain" or point.kind not in ("arrival", "lane"):
             return b"", frozenset(self.group)
         journal = self.loop.journal
-        extra = (point.kind, len(point.enabled), [summary(journal) for summary in self._summaries])
+        marks = sorted((vars(self.loop).keys() - self._fields).difference(dir(type(self.loop))))
+        extra = (
+            *(point.kind, len(point.enabled), [summary(journal) for summary in self._summaries]),
+            *(self._written and contents_of(sorted(self._written)), [(name, vars(self.loop)[name]) for name in marks]),
+        )
         self._reading = True
         try:
-            return fingerprint(self.loop, extra, unseen=unseen)
+            state, members = fingerprint(self.loop, extra, unseen=unseen)
+            return state, members if state else members | self.group
         finally:
             self._reading = False
 
@@ -160,6 +101,13 @@ class Expander:
     def begin(self, loop: Any) -> None:
         """Note which loop runs now."""
         self.loop = loop
+        self._fields = frozenset(vars(loop))
+        self._written.clear()
+
+    def note_file(self, path: str) -> None:
+        """Note that a file is about to be changed, by the program unless nothing runs."""
+        if self.loop is not None and self.loop.scheduler is not None and not (self._reading or in_room(path)):
+            self._written[path] = None
 
     def note_hash(self, number: int) -> None:
         """Note that the hash of a task or a future was used by the program."""
@@ -174,7 +122,7 @@ def expanding(runner: Runner, way: Way) -> Iterator[Expander]:
     begin = expander.begin
     runner.session.on_begin.append(begin)
     try:
-        with watch_hashes(expander.note_hash), quiet_ends():
+        with watch_hashes(expander.note_hash), watch_writes(expander.note_file), quiet_ends():
             yield expander
     finally:
         expander.loop = None
@@ -212,6 +160,7 @@ class Explorer:
             value = self._planned(point, plan[place], place)
             if place + 1 == len(plan):
                 self._expander.group = set(self._prefix.members)
+                self._compare(point)
         else:
             forced = self._expander.forced(point)
             if forced is None and not self._diverged:
@@ -227,6 +176,11 @@ class Explorer:
         if step.options != options and not isinstance(point.enabled, Moments):
             self._diverged = self._diverged or f"{options} options instead of {step.options} at choice {place}"
         return min(step.value, options - 1)
+
+    def _compare(self, point: ChoicePoint) -> None:
+        """Note when the replay of the prefix led to another state than the one that it was met in."""
+        if self._prefix.state and self._expander.read_state(point, self._unseen)[0] != self._prefix.state:
+            self._limits[LEFT_BEHIND] = None
 
     def _meet(self, point: ChoicePoint, options: int) -> None:
         """Note a choice point; stop at a state that is known."""
@@ -267,8 +221,7 @@ class Explorer:
             return Visit(tuple(self._steps), tuple(self._met), known=True, diverged=self._diverged)
         self._end_group()
         self._limits.update(dict.fromkeys(limits_of(execution)))
-        memory = self._expander.loop.memory
-        learned = self._take_learned({name: seen for name, seen in memory.items() if isinstance(seen, int)})
+        learned = self._take_learned(moments_shown(self._expander.loop))
         steps, met = tuple(self._steps), tuple(self._met)
         return Visit(steps, met, outcome=outcome_of(execution), learned=learned, diverged=self._diverged)
 

@@ -30,12 +30,14 @@ class Node:
     """A choice point that was met. children: what each option led to; None while nobody tried it.
 
     plan: the choices that first led here. members: numbers of the tasks that were in sets or keys of dicts.
+    state: its fingerprint, or b"".
     """
 
     kind: ChoiceKind
     plan: Plan
     children: list[Node | Leaf | None] = field(default_factory=list)
     members: frozenset[int] = frozenset()
+    state: bytes = b""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,6 +87,34 @@ def count_schedules(root: Node | Leaf | None) -> int:
         stack.append((place, True))
         stack.extend((child, False) for child in place.children)
     return _count(root, counts)
+
+
+def endless(root: Node | Leaf | None) -> list[Node]:
+    """Return the states from which nothing that was tried leads to an end, those with the fewest choices first.
+
+    An option that nobody tried may lead to one.
+    """
+    before: dict[Node, list[Node]] = {}
+    ends: list[Node] = []
+    todo = [root] if isinstance(root, Node) else []
+    seen = set(todo)
+    while todo:
+        node = todo.pop()
+        for child in node.children:
+            if not isinstance(child, Node):
+                ends.append(node)
+                continue
+            before.setdefault(child, []).append(node)
+            if child not in seen:
+                seen.add(child)
+                todo.append(child)
+    lively: set[Node] = set()
+    while ends:
+        node = ends.pop()
+        if node not in lively:
+            lively.add(node)
+            ends.extend(before.get(node, ()))
+    return sorted((node for node in seen if node not in lively), key=lambda node: len(node.plan))
 
 
 def _count(place: Node | Leaf | None, counts: dict[Node, int]) -> int:

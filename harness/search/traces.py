@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.model.choice import ChoicePoint
 from harness.runtime.access import DECLARED, PROMISE
+from harness.runtime.faults import moments_shown
 from harness.runtime.identity import path_of
 from harness.runtime.lanes import Lane, turn_task
 from harness.runtime.turns import Callback, only_counts
@@ -132,11 +133,17 @@ class Traces(Exploration):
         ahead: not asked: what is tried next depends on every execution before.
         """
         self.forks = []
+        session, learned = runner.session, dict[str, Any]()
         with expanding(runner, self.way) as expander:
-            runner.session.on_begin.append(self._begin)
+            session.on_begin.append(self._begin)
+            session.learning = False  # what is offered on the path must not change while its options are tried
             try:
                 while True:
                     self._trace(runner)
+                    shown = moments_shown(self.loop)
+                    learned |= {name: seen for name, seen in shown.items() if seen > learned.get(name, 0)}
+                    if any(seen > session.memory.get(name, seen) for name, seen in learned.items()):
+                        self.limits.add("a run had more moments than those that were tried")
                     if progress is not None:
                         progress(self.executions, f"{self.complete} inequivalent schedules")
                     if not self._backtrack(hashed=bool(expander.group)) or self.diverged:
@@ -144,7 +151,9 @@ class Traces(Exploration):
                     if self._is_over(budget, until_s):
                         return
             finally:
-                runner.session.on_begin.remove(self._begin)
+                session.learning = True
+                session.memory |= learned
+                session.on_begin.remove(self._begin)
 
     def _begin(self, loop: Any) -> None:
         self.loop = loop
