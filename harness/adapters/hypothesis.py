@@ -117,10 +117,12 @@ class HypothesisPhase:
 
         @strategies.composite
         def executions(draw: Any) -> bool:
+            if trial.left <= 0 and not minimal:
+                return False  # examples that Hypothesis gave up were executed, and its count leaves them out
             drawn = Drawn(draw)
             scheduler = Recorded(drawn)
             state = random.getstate()  # Hypothesis objects to a test that moves the global generator
-            # Replays and shrinks run beyond the budget; max_examples bounds what is generated.
+            # Replays and shrinks run beyond the budget.
             execution = trial.run(scheduler, discipline=self._discipline, rung=self._rung, beyond=True)
             random.setstate(state)
             if drawn.stopped is not None:

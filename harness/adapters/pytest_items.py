@@ -318,7 +318,7 @@ class InterleavedFunction(_Item, pytest.Function):
     def _target(self, options: dict[str, Any]) -> Target:
         try:
             rung = Rung.parse(options["rung"]) if isinstance(options["rung"], str) else Rung(options["rung"])
-        except (KeyError, ValueError):
+        except ValueError:
             raise unknown("rung", name=str(options["rung"]), known=[item.label for item in Rung]) from None
         patches: list[Patch] = [clock_patch(options["clock"])]
         slot = self._slot()

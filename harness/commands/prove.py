@@ -6,9 +6,6 @@ Owns its options, its output and its exit status; must not decide what a proof i
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
 import click
@@ -16,16 +13,15 @@ import click
 from harness.adapters.loading import load_scenarios, load_with_variants
 from harness.adapters.recipes import ScenarioRecipe
 from harness.commands.pools import default_jobs, open_pool
+from harness.commands.progress import moving_line
 from harness.commands.recorded import split
 from harness.commands.status import INTERRUPTED, one_object, status_of
 from harness.commands.storages import usable_here
 from harness.model.registry import unknown
-from harness.model.rung import Rung
 from harness.report.proof import proof_object, proof_report
 from harness.search.certificate import Mode
 from harness.search.pool import Pool, Shared
 from harness.search.prove import prove as run_proof
-from harness.search.target import Target
 
 MODES = ("fingerprint", "certain")
 
@@ -67,8 +63,6 @@ def prove(
     """
     if mode not in MODES:
         raise unknown("mode", name=mode, known=MODES)
-    if rung is not None and rung.upper() not in Rung.__members__:
-        raise unknown("rung", name=rung, known=[known.label for known in Rung])
     recipes = [
         ScenarioRecipe(reference, item.name, name, fix, rung, clock, shapes, split(faults))
         for reference, item in load_with_variants(scenario)
@@ -103,7 +97,7 @@ class Done(NamedTuple):
 def _prove_one(recipe: ScenarioRecipe, pool: Pool | None, **limits: Any) -> Done:
     target = recipe.target()
     shared = None if pool is None else Shared(pool, recipe.anywhere())
-    with _progress(target) as tick:
+    with moving_line(target) as tick:
         proof = run_proof(target, progress=tick, shared=shared, **limits)
     title = f"{recipe.name} on {recipe.storage}{f' with {recipe.fix}' if recipe.fix else ''}"
     report = proof_report(proof, title=title, replay=_replay(recipe))
@@ -122,23 +116,6 @@ def _worst(one: int, other: int) -> int:
     """Return the status that matters more: interrupted, not deterministic, a violation, unfinished, proved."""
     order = (0, 3, 1, 4, INTERRUPTED)
     return max(one, other, key=order.index)
-
-
-@contextmanager
-def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
-    """Show one line that moves while a proof runs on a terminal; nothing when piped."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(target.name) as status:
-
-        def tick(executions: int, state: str) -> None:
-            if executions % 5 == 1:
-                status.update(f"{target.name} on {target.setup.get('storage', '')}: {executions} executions, {state}")
-
-        yield tick
 
 
 PLUGIN = prove

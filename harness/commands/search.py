@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +20,11 @@ from harness.adapters.recipes import ScenarioRecipe
 from harness.adapters.terminal import echo, program_name, width_of
 from harness.commands.pages import html_option, write_page
 from harness.commands.pools import open_pool
+from harness.commands.progress import moving_line
 from harness.commands.recorded import split
 from harness.commands.searching import Searching
 from harness.commands.status import INTERRUPTED, one_object, status_of, warn
 from harness.commands.storages import usable_here
-from harness.model.registry import unknown
-from harness.model.rung import Rung
 from harness.model.scenario import Scenario
 from harness.report.annotations import PREFIX, github_annotation, properties
 from harness.report.json import result_object
@@ -94,8 +91,6 @@ def search_command(
     status = 0
     objects: list[dict[str, Any]] = []
     said: list[str] = []
-    if rung is not None:
-        _parse_rung(rung)
     with open_pool(jobs, default=1, cluster=cluster) as pool:
         for item in chosen:
             recipes = [
@@ -103,7 +98,7 @@ def search_command(
                 for name in storage or usable_here(item)
             ]
             searching = Searching(
-                scheduler, budget or item.budget, seed, DATABASE if database else None, failures, _progress, warn
+                scheduler, budget or item.budget, seed, DATABASE if database else None, failures, moving_line, warn
             )
             rows = list(searching.search(recipes, pool=pool, said=said))
             found = [
@@ -129,13 +124,6 @@ def search_command(
     if as_json:
         click.echo(json.dumps({**one_object(objects), "store": said}, indent=2))
     return status
-
-
-def _parse_rung(text: str) -> Rung:
-    try:
-        return Rung.parse(text)
-    except KeyError:
-        raise unknown("rung", name=text, known=[rung.label for rung in Rung]) from None
 
 
 def _reference(given: str, scenario: Scenario, *, alone: bool) -> str:
@@ -200,21 +188,3 @@ def _annotate(scenario: Scenario, rows: list[tuple[Target, SearchResult]]) -> No
             named = properties(found.explanation, fallback=f"{code.co_filename}:{code.co_firstlineno}")
             what = f"{title_of(target)}: {found.violation.oracle}"
             click.echo(github_annotation(what, {name.removeprefix(PREFIX): text for name, text in named}), err=True)
-
-
-@contextmanager
-def _progress(target: Target) -> Iterator[Callable[[int, str], None] | None]:
-    """Show one line that moves while a search runs on a terminal; nothing when piped."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    with console.status(f"{target.name} on {target.setup.get('storage', '')}") as status:
-
-        def tick(executions: int, phase: str) -> None:
-            if executions % 5 == 1:
-                status.update(f"{target.name} on {target.setup.get('storage', '')}: {executions} executions ({phase})")
-
-        yield tick

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import enum
 
+from harness.model.registry import unknown
+
 
 class Rung(enum.IntEnum):
     """The least assumption that admits a schedule; a higher value assumes more."""
@@ -22,5 +24,7 @@ class Rung(enum.IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> Rung:
-        """Return the rung called ``text``; raises KeyError for an unknown one."""
+        """Return the rung called ``text``; raises UsageError for an unknown one."""
+        if text.upper() not in cls.__members__:
+            raise unknown("rung", name=text, known=[rung.label for rung in cls])
         return cls[text.upper()]

@@ -120,7 +120,7 @@ def search(
     budget: int,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Look for a violation of ``target`` in at most ``budget`` executions, shrinking not counted.
+    """Look for a violation of ``target`` in at most ``budget`` executions; shrinking comes on top.
 
     progress: called after each execution with their number and the phase.
     KeyboardInterrupt ends the search with ``interrupted`` set; nothing is left running.
@@ -211,11 +211,13 @@ def confirm(trial: Trial, failure: Failure) -> Counterexample:
 
 
 def check_passing(trial: Trial) -> Counterexample | None:
-    """Execute the default schedule of a program that passes twice; None when both executions are the same."""
+    """Execute the default schedule of a program that passes twice; None when both executions are the same.
+
+    They look for nothing and are not counted: a search that finds nothing has executed its budget.
+    """
     if trial.found_after or not trial.executions:
         return None
     first, _, difference = execute_twice(trial.runner)
-    trial.executions += 2
     if not difference:
         return None
     return Counterexample(

@@ -58,11 +58,12 @@ class Survey:
 def survey(target: Target, *, budget: int, plans: Iterable[Plan] = (), seed: int = 0) -> Survey:
     """Execute the default schedule, ``plans``, single deviations and random ranks of ``target``.
 
-    budget: executions at most, ``plans`` not counted.
+    budget: executions at most, ``plans`` not counted; a third of it is for random ranks.
     """
     found = Survey()
     seen: set[Plan] = set()
     source = random.Random(f"survey {seed}")
+    spent = 0
     with target.open() as runner:
 
         def keep(plan: Plan, execution: Execution) -> None:
@@ -71,29 +72,39 @@ def survey(target: Target, *, budget: int, plans: Iterable[Plan] = (), seed: int
             seen.add(plan)
             found.outcomes.append(Outcome(plan, describe(execution.violations), shape_of(execution)))
 
+        def execute(scheduler: Planned | Recorded) -> Execution:
+            nonlocal spent
+            spent += 1
+            return runner.run(scheduler, tracing=True)
+
         recorder = Planned()
-        keep((), runner.run(recorder, tracing=True))
+        keep((), execute(recorder))
         for plan in plans:
             keep(plan, runner.run(Planned(dict(plan)), tracing=True))
         singles: list[Plan] = [
             ((point.index, value),) for point in recorder.seen for value in range(1, min(point.options, 40))
         ]
+        most = budget * 2 // 3
         # shapes open choices of their own: one level deeper for them
         for shaped in [plan for plan in singles if _kind(recorder, plan) == "shape"]:
+            if spent >= most:
+                break
             inner = Planned(dict(shaped))
-            keep(shaped, runner.run(inner, tracing=True))
+            keep(shaped, execute(inner))
             holds = [point for point in inner.seen if point.kind == "hold" and point.index > shaped[0][0]]
             singles += [(*shaped, (point.index, 1)) for point in holds[:6]]
-        for plan in singles[: budget * 2 // 3]:
+        for plan in singles:
+            if spent >= most:
+                break
             if plan in seen:
                 continue
             scheduler = Planned(dict(plan))
-            execution = runner.run(scheduler, tracing=True)
+            execution = execute(scheduler)
             if scheduler.fits:
                 keep(plan, execution)
-        for _ in range(budget - min(len(singles), budget * 2 // 3)):
+        while spent < budget:
             drawn = Recorded(Ranks(source))
-            execution = runner.run(drawn, tracing=True)
+            execution = execute(drawn)
             keep(tuple(sorted(drawn.plan.items())), execution)
     return found
 
