@@ -25,6 +25,10 @@ from harness.search.recording import Recorded
 _PHASES = (Phase.reuse, Phase.generate, Phase.shrink)
 
 
+class SpentError(BaseException):
+    """Ends Hypothesis when no execution is left; it takes any other Exception for a failure of the test."""
+
+
 class Drawn:
     """Answers each choice point with a draw; 0, the default, is what Hypothesis shrinks to.
 
@@ -117,18 +121,18 @@ class HypothesisPhase:
 
         @strategies.composite
         def executions(draw: Any) -> bool:
-            if trial.left <= 0 and not minimal:
-                return False  # examples that Hypothesis gave up were executed, and its count leaves them out
             drawn = Drawn(draw)
             scheduler = Recorded(drawn)
             state = random.getstate()  # Hypothesis objects to a test that moves the global generator
             # Replays and shrinks run beyond the budget.
             execution = trial.run(scheduler, discipline=self._discipline, rung=self._rung, beyond=True)
             random.setstate(state)
+            if execution.violations and drawn.stopped is None:
+                minimal["plan"] = scheduler.plan
+            if trial.left <= 0 and not minimal:
+                raise SpentError  # examples that Hypothesis gave up were executed, and its count leaves them out
             if drawn.stopped is not None:
                 raise drawn.stopped
-            if execution.violations:
-                minimal["plan"] = scheduler.plan
             return bool(execution.violations)
 
         settings = hypothesis.settings(
@@ -150,7 +154,7 @@ class HypothesisPhase:
                 random=None if self._seed is None else random.Random(self._seed),
                 database_key=self._key.encode() or None,
             )
-        except NoSuchExample:
+        except (NoSuchExample, SpentError):
             return None
         finally:
             session.learning = True

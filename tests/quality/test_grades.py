@@ -8,6 +8,7 @@ from harness.adapters.loading import find_scenario
 from harness.adapters.targets import scenario_target
 from harness.commands.grade import grade, hangs
 from harness.search.survey import survey
+from harness.search.target import Runner
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 BUDGET = 30
@@ -44,6 +45,22 @@ def test_each_fix_repairs_what_it_is_known_to_repair(name, storage, on_failure, 
         "save-on-failure": on_failure,
         "shielded-save": shielded,
     }
+
+
+@pytest.mark.parametrize("budget", [1, 10, 45])
+def test_a_survey_executes_its_budget(budget, monkeypatch):
+    """However many shapes there are; the schedules that it is given come on top."""
+    target = scenario_target(find_scenario("issue_7647", folder=SCENARIOS), "remote", shapes=True)
+    executions = []
+    run = Runner.run
+
+    def counted(runner, *args, **more):
+        executions.append(1)
+        return run(runner, *args, **more)
+
+    monkeypatch.setattr(Runner, "run", counted)
+    survey(target, budget=budget, plans=[((1, 1),), ((2, 1),)])
+    assert len(executions) == budget + 2
 
 
 @pytest.mark.slow

@@ -7,9 +7,10 @@ from hypothesis.internal.conjecture import providers
 
 import harness
 from harness import Rung
-from harness.adapters.portfolio import load_scheduler, make_phases
+from harness.adapters.portfolio import PART, load_scheduler, make_parts, make_phases
 from harness.model.errors import UsageError
 from harness.schedulers.pct import PLUGIN as PCT
+from harness.search.parts import search_parts
 from harness.search.portfolio import search
 from harness.search.target import Target
 
@@ -36,6 +37,32 @@ def test_the_default_portfolio_goes_on_after_hypothesis(rung):
     first, drawn, last = make_phases(rung=rung)
     assert first is last
     assert (first.name, drawn.name) == ("in turns", "hypothesis")
+
+
+@pytest.mark.parametrize("scheduler", ["portfolio", "hypothesis", "uniform", "sweep", "greybox", "surw"])
+@pytest.mark.parametrize("budget", [1, 2, 17, 120])
+def test_a_search_that_finds_nothing_executes_no_more_than_its_budget(scheduler, budget):
+    """Neither the check that executions repeat nor the examples that Hypothesis gives up come on top."""
+    result = search_parts(Target("steps", many_steps), make_parts(scheduler, budget=budget, seed=3))
+    assert (result.verdict, result.executions) == ("none-found", budget)
+
+
+@pytest.mark.slow
+def test_parts_share_a_budget_without_a_rest():
+    """Two whole parts and a small one."""
+    result = search_parts(Target("steps", many_steps), make_parts(budget=2 * PART + 3, seed=3))
+    assert (result.verdict, result.executions) == ("none-found", 2 * PART + 3)
+
+
+async def many_steps():
+    """Complete eight ops, each of which may fail, in any order."""
+
+    async def work(name):
+        for number in range(2):
+            await harness.point(f"{name}{number}")
+            harness.fault(f"{name} fails")
+
+    await asyncio.gather(*(work(name) for name in "abcd"))
 
 
 def test_hypothesis_reads_the_sources_before_the_first_turn(monkeypatch):
