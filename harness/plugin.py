@@ -73,7 +73,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         return None
     if file_path.name == "conftest.py" or "scenario" not in file_path.read_text(encoding="utf-8"):
         return None
-    from harness.adapters.pytest_items import ScenarioFile
+    from harness.adapters.pytest_scenarios import ScenarioFile
 
     return ScenarioFile.from_parent(parent, path=file_path)
 
@@ -102,7 +102,7 @@ def pytest_fixture_setup(fixturedef: Any, request: Any) -> Generator[None, Any, 
     """Let the async fixtures of an interleaved test run on its own loop, once per execution."""
     if request.node.get_closest_marker("interleave") is None or fixturedef.scope != "function":
         return (yield)
-    from harness.adapters.pytest_items import deferred
+    from harness.adapters.pytest_fixtures import deferred
 
     original = fixturedef.func
     fixturedef.func = deferred(original)
@@ -162,7 +162,7 @@ def flow(request: pytest.FixtureRequest) -> Any:
     marker = request.node.get_closest_marker("interleave")
     if marker is None:
         pytest.fail("the fixture 'flow' needs @pytest.mark.interleave", pytrace=False)
-    from harness.adapters.pytest_items import FlowSlot
+    from harness.adapters.pytest_fixtures import FlowSlot
 
     return FlowSlot(**marker.kwargs.get("workflows", {}))
 
@@ -175,6 +175,6 @@ def durable(request: pytest.FixtureRequest) -> Any:
     """
     if request.node.get_closest_marker("interleave") is None:
         pytest.fail("the fixture 'durable' needs @pytest.mark.interleave", pytrace=False)
-    from harness.adapters.pytest_items import DurableSlot
+    from harness.adapters.pytest_fixtures import DurableSlot
 
     return DurableSlot(getattr(request, "param", "memory"))

@@ -6,7 +6,7 @@ import pytest
 
 from harness.adapters.loading import load_scenarios, missing_requirement
 from harness.adapters.portfolio import make_phases
-from harness.adapters.pytest_items import installed_version, is_affected
+from harness.adapters.pytest_scenarios import installed_version, is_affected
 from harness.adapters.targets import scenario_target
 from harness.search.portfolio import search
 
