@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,16 @@ from agents import Agent, FunctionTool, Model, ModelResponse, RunConfig, Runner,
 from agents.memory import SQLiteSession
 from openai.types.responses import Response, ResponseCompletedEvent, ResponseFunctionToolCall
 
+from harness.adapters import plain_runs
 from harness.adapters.endings import Leave, note
+from harness.adapters.openai_agents_export import AgentCalls
 from harness.adapters.owners import cancellations_noted
 from harness.adapters.runs import Run, Runs
 from harness.adapters.saves import Saves, choose_shape
+from harness.model.outcome import Execution
 from harness.model.registry import unknown
+from harness.model.scenario import Scenario
+from harness.report.export.layout import Draft, Tested
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 
@@ -120,6 +125,20 @@ class OpenAIAgents:
     ) -> Durable:
         """Return what a program runs and resumes agents with."""
         return Durable(storage, shapes=shapes, faults=faults, notes=notes)
+
+    def drafts(
+        self,
+        scenario: Scenario,
+        setup: Mapping[str, str],
+        execution: Execution,
+        parked: Sequence[tuple[str, str]],
+    ) -> Iterator[Draft]:
+        """Yield a failing execution as the source of a plain program."""
+        yield from plain_runs.drafts(AgentCalls(), scenario, setup, execution, parked)
+
+    def test_drafts(self, tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
+        """Yield the same of a test that takes ``durable``."""
+        yield from plain_runs.test_drafts(AgentCalls(), tested, execution, parked)
 
 
 class Durable:

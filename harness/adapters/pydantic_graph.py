@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import zlib
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,15 @@ from typing import Any
 from pydantic_graph import BaseNode, End
 from pydantic_graph.persistence.in_mem import FullStatePersistence
 
+from harness.adapters import plain_runs
 from harness.adapters.endings import Leave, note
 from harness.adapters.owners import cancellations_noted
+from harness.adapters.pydantic_graph_export import GraphCalls
 from harness.adapters.runs import Run, Runs
+from harness.model.outcome import Execution
 from harness.model.registry import unknown
+from harness.model.scenario import Scenario
+from harness.report.export.layout import Draft, Tested
 from harness.runtime.attempt import attempt
 from harness.runtime.loop import ControlledLoop
 
@@ -77,6 +82,20 @@ class PydanticGraph:
     ) -> Durable:
         """Return what a program runs and resumes graphs with."""
         return Durable(storage, notes=notes)
+
+    def drafts(
+        self,
+        scenario: Scenario,
+        setup: Mapping[str, str],
+        execution: Execution,
+        parked: Sequence[tuple[str, str]],
+    ) -> Iterator[Draft]:
+        """Yield a failing execution as the source of a plain program."""
+        yield from plain_runs.drafts(GraphCalls(), scenario, setup, execution, parked)
+
+    def test_drafts(self, tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
+        """Yield the same of a test that takes ``durable``."""
+        yield from plain_runs.test_drafts(GraphCalls(), tested, execution, parked)
 
 
 class Durable:

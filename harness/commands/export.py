@@ -158,7 +158,7 @@ def exported(given: Given, *, script: bool = False) -> tuple[str, Probe]:
         raise ExportError(f"{_title(given)} needs the rung relaxed: no run on the stock loop can show it")
     adapter = load_adapter(given.scenario.adapter)
     if not hasattr(adapter, "drafts"):
-        raise ExportError(f"{_title(given)}: an export knows the calls of agent-framework only")
+        raise ExportError(f"{_title(given)}: no export is known for the adapter {given.scenario.adapter!r}")
     why = in_short(explanation_of(given.target, counterexample_of(execution), title=given.scenario.name))
     text, tried = "", Probe(False, "")
     for draft in adapter.drafts(given.scenario, given.target.setup, execution, parked):

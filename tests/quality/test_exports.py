@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.adapters.loading import find_scenario
+from harness.adapters.loading import find_scenario, load_scenarios
 from harness.adapters.portfolio import make_phases
 from harness.adapters.targets import load_adapter, scenario_target
 from harness.commands.export import exported
@@ -72,6 +72,43 @@ UNGATED |= {
     ("failed_half", "memory"),
     ("straggler_next_run", "memory"),
 }
+OWNER = '''"""A run that cancels what is not its own."""
+
+import asyncio
+
+from agent_framework import step, workflow
+
+import harness
+
+mails = []
+
+
+async def send_mail() -> None:
+    """Wait for a server."""
+    await harness.point("mail server")
+
+
+@step
+async def charge(order: int) -> str:
+    """Cancel what others do."""
+    await harness.point("call")
+    for mail in mails:
+        mail.cancel()
+    return f"charged order {order}"
+
+
+@workflow
+async def order_flow(order: int) -> str:
+    """Charge."""
+    return await charge(order)
+
+
+@harness.scenario("owner", storages=["memory", "remote"], oracles=("ownership",), shapes=False)
+async def owner(durable):
+    """A run leaves the mails of its caller alone."""
+    mails[:] = [asyncio.ensure_future(send_mail())]
+    await durable.run(order_flow, 7)
+'''
 RUNS = """
 import runpy, sys
 bad = 0
@@ -94,6 +131,22 @@ def test_a_timeout_is_exported():
     assert tried.fails, tried.detail
     assert "async with asyncio.timeout(None) as deadline:" in text
     assert "with pytest.raises(TimeoutError):" in text
+
+
+def test_a_run_that_cancels_what_is_not_its_own_is_exported(tmp_path):
+    """Its test looks at the tasks that were there before the run, and passes once the run leaves them alone."""
+    file = tmp_path / "owner.py"
+    file.write_text(OWNER)
+    (scenario,) = load_scenarios(str(file))
+    target = scenario_target(scenario, "memory")
+    found = search(target, phases=make_phases(rung=target.rung), budget=20).counterexample
+    text, tried = exported(Given(scenario, target, found.execution.schedule, found.text), script=False)
+    assert tried.fails, tried.detail
+    assert tried.detail.startswith("AssertionError: the run cancelled tasks that are not its own: ")
+    exported_file = tmp_path / "test_exported.py"
+    exported_file.write_text(text)
+    assert [run_again(exported_file, 20, hash_seed=str(seed)) for seed in range(5)] == [20] * 5
+    run_here(text.replace("mail.cancel()", "pass"))
 
 
 @functools.cache

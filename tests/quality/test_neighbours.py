@@ -1,5 +1,9 @@
 """The bugs of other frameworks are found within a budget, with an exact answer, where the framework is installed."""
 
+import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,9 @@ from harness.adapters.loading import load_scenarios, missing_requirement
 from harness.adapters.portfolio import make_phases
 from harness.adapters.pytest_scenarios import installed_version, is_affected
 from harness.adapters.targets import scenario_target
+from harness.commands.export import exported
+from harness.commands.recorded import Given
+from harness.report.export.source import ExportError
 from harness.search.portfolio import search
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
@@ -70,3 +77,99 @@ def test_openai_agents_1658_holds_in_memory():
 def test_pydantic_graph_1684_breaks_in_default_order():
     """A resumed run is enough."""
     assert found("pydantic_graph_1684", "full-state") == ("snapshot_immutable", "exact", [])
+
+
+LOADS_A_COPY = """
+    async def load_next(self):
+        return copy.deepcopy(await super().load_next())
+"""
+# Scenario, storage, what the file may import, what its failure says, and what repairs it: a fix candidate, or an edit
+# of the file that does what the framework does now.
+EXPORTS = [
+    ("langgraph_8039", "remote", {"copy", "typing", "langgraph"}, "executed again", "writes-first", ()),
+    (
+        "openai_agents_1658",
+        "remote",
+        {"collections", "typing", "agents", "openai"},
+        "executed again",
+        "",
+        ('        await gate("save")\n', ""),
+    ),
+    (
+        "pydantic_graph_1684",
+        "full-state",
+        {"__future__", "dataclasses", "typing", "pydantic_graph"},
+        "a stored snapshot is not what was taken",
+        "",
+        ("    saved = []\n", f"    saved = []\n{LOADS_A_COPY}"),
+    ),
+]
+RUNS = """
+import contextlib, copy, runpy, sys
+file, count, adapter, fix = sys.argv[1:]
+bad = 0
+with contextlib.ExitStack() as stack:
+    if fix:
+        from harness.adapters.targets import load_adapter
+        stack.enter_context(load_adapter(adapter).fix(fix))
+    for number in range(int(count)):
+        namespace = runpy.run_path(file, {"copy": copy})
+        try:
+            next(value for name, value in namespace.items() if name.startswith("test_"))()
+        except AssertionError:
+            bad += 1
+print(bad)
+"""
+
+
+def export_of(name, storage):
+    """Search a neighbour's scenario and export what is found; return the scenario and the text."""
+    (scenario,) = load_scenarios(str(SCENARIOS / f"{name}.py"))
+    counterexample = look(name, storage).counterexample
+    target = scenario_target(scenario, storage)
+    given = Given(scenario, target, counterexample.execution.schedule, counterexample.text)
+    text, tried = exported(given, script=False)
+    assert tried.fails, tried.detail
+    return scenario, text, tried.detail
+
+
+def failures(file, count, *, adapter="", fix="", hash_seed="0"):
+    """Return how many of ``count`` runs of the test in ``file`` fail their assertion on the stock loop."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUNS, str(file), str(count), adapter, fix],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        timeout=120,
+        check=True,
+    )
+    return int(done.stdout.split()[-1])
+
+
+@pytest.mark.parametrize(("name", "storage", "modules", "said", "fix", "edit"), EXPORTS)
+def test_a_finding_is_exported_and_fails_100_times_out_of_100(name, storage, modules, said, fix, edit, tmp_path):
+    """It needs what the program imports; with the bug repaired it passes."""
+    scenario, text, detail = export_of(name, storage)
+    assert said in detail
+    imported = {
+        (alias.name if isinstance(node, ast.Import) else node.module).partition(".")[0]
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    assert imported == {"asyncio", *modules}
+    assert "harness" not in text
+    file = tmp_path / "test_exported.py"
+    file.write_text(text)
+    assert [failures(file, 20, hash_seed=str(seed)) for seed in range(5)] == [20] * 5
+    if edit:
+        assert edit[0] in text
+        file.write_text(text.replace(*edit))
+    assert failures(file, 5, adapter=scenario.adapter, fix=fix) == 0
+
+
+@pytest.mark.parametrize("name", ["langgraph_8039", "openai_agents_1658"])
+def test_a_storage_on_a_thread_is_refused(name):
+    """With the reason: no gate can hold its statements."""
+    with pytest.raises(ExportError, match="'sqlite' works on a thread, which no gate can hold"):
+        export_of(name, "sqlite")

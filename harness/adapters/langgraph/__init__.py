@@ -5,15 +5,20 @@ Owns what the harness knows of LangGraph; must not know searches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
+from harness.adapters import plain_runs
 from harness.adapters.langgraph.durable import Durable
+from harness.adapters.langgraph.export import GraphCalls
 from harness.adapters.langgraph.observe import observed
 from harness.adapters.runs import FAULTS
+from harness.model.outcome import Execution
 from harness.model.registry import load_plugin, plugin_names
+from harness.model.scenario import Scenario
+from harness.report.export.layout import Draft, Tested
 
 _STORAGES = "harness.adapters.langgraph.storages"
 _FIXES = "harness.adapters.langgraph.fixes"
@@ -61,6 +66,20 @@ class LangGraph:
     ) -> Durable:
         """Return what a program runs and resumes graphs with."""
         return Durable(storage, shapes=shapes, faults=faults, notes=notes)
+
+    def drafts(
+        self,
+        scenario: Scenario,
+        setup: Mapping[str, str],
+        execution: Execution,
+        parked: Sequence[tuple[str, str]],
+    ) -> Iterator[Draft]:
+        """Yield a failing execution as the source of a plain program."""
+        yield from plain_runs.drafts(GraphCalls(), scenario, setup, execution, parked)
+
+    def test_drafts(self, tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]]) -> Iterator[Draft]:
+        """Yield the same of a test that takes ``durable``."""
+        yield from plain_runs.test_drafts(GraphCalls(), tested, execution, parked)
 
 
 PLUGIN = LangGraph()

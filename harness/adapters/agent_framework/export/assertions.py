@@ -357,6 +357,27 @@ def _stable(case: Case) -> Iterator[Assertion]:
     )
 
 
+def _its_own(case: Case) -> Iterator[Assertion]:
+    """Look at the tasks that were there before the run: nobody but the run can have asked them to end."""
+    number = case.run(r"^run (\d+) cancelled the task")
+    if case.execution.ending.kind == "deadlock" or any(
+        event.kind in ("run.cancelled", "run.timeout") for event in case.execution.journal
+    ):
+        raise ExportError("who cancelled a task is not seen from outside where the run itself is cancelled")
+    yield Assertion(
+        "test_a_run_cancels_only_tasks_of_its_own",
+        holds="not cancelled",
+        message='f"the run cancelled tasks that are not its own: {cancelled}"',
+        bug="the run cancelled tasks that are not its own",
+        shown="'tasks of others that were cancelled:', cancelled",
+        around=Around(
+            {number: ["others = asyncio.all_tasks() - {asyncio.current_task()}"]},
+            {number: ["cancelled = [task for task in others if task.cancelling() or task.cancelled()]"]},
+            runs=number + 1,
+        ),
+    )
+
+
 def _ends(case: Case) -> Iterator[Assertion]:
     """Let the run go on until nothing can happen any more."""
     yield Assertion("test_the_run_ends", ends=True, around=Around(runs=case.upto))
@@ -375,6 +396,7 @@ ASSERTIONS: dict[str, Assertions] = {
     "latest_is_maximal": _maximal,
     "linear_lineage": _one_chain,
     "no_zombies": _nothing_goes_on,
+    "ownership": _its_own,
     "progress": _ends,
     "replay_identity": _replayed,
     "request_durable": _asked,
