@@ -1,7 +1,6 @@
 """A finding of a program that runs agents or graphs, as a plain program: what frameworks have in common.
 
-Owns which statements of a program stay, the order of its gates and what is asserted; must not know how a framework is
-called, which ``Calls`` says.
+Owns the order of the gates and what is asserted; must not know how a framework is called, which ``Calls`` says.
 """
 
 from __future__ import annotations
@@ -13,18 +12,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from harness.adapters.plain_statements import CRASH, STORAGE, Call, Statements, crashed_in
 from harness.model.outcome import Execution, Turn, Violation
 from harness.model.scenario import Scenario
 from harness.report.export.gates import CANCEL, Order
 from harness.report.export.layout import Draft, Tested
 from harness.report.export.ops import gate_in, order_in
-from harness.report.export.plain import Plain
-from harness.report.export.source import ExportError, Source, is_docstring, names_in
+from harness.report.export.source import ExportError, Source
 
 Imports = tuple[tuple[str, str, str], ...]
-CRASH = "crash"
-# Names of the exported file, for ``Calls``.
-STORAGE = "storage"
 _BEGUN = """async def begun(storage, count):
     while storage.begun < count:
         await asyncio.sleep(0)"""
@@ -42,15 +38,6 @@ class Assertion:
     notes: Mapping[str, str] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     storage: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of ``durable.run`` or ``durable.resume``, as source. first: of the run that a resume goes on from."""
-
-    arguments: tuple[str, ...]
-    named: Mapping[str, str]
-    first: Call | None = None
 
 
 class Calls(Protocol):
@@ -114,11 +101,11 @@ def test_drafts(
     assertion = calls.assertion(violation, execution) or _not_again(violation, execution, source)
     if assertion is None:
         raise ExportError(f"no plain assertion is known for oracle {violation.oracle} of {calls.name}")
-    program = _Program(calls, tested, execution, waits=name == "remote")
+    program = Statements(calls, tested, execution, waits=name == "remote")
     program.translate()
     order = _order(tested, execution, parked, waits=name == "remote")
     gated = any(gate.partition(" ")[0] == "save" for gate in order.names)
-    counts = gated and bool(_crashed(execution))
+    counts = gated and bool(crashed_in(execution))
     made, text = calls.storage(name, gated=gated, counts=counts)
     if assertion.storage:
         made, text = f"{assertion.storage.partition('(')[0].removeprefix('class ')}()", assertion.storage
@@ -151,120 +138,6 @@ def test_drafts(
     )
 
 
-@dataclass(slots=True)
-class _Program:
-    """The statements of the function, one by one.
-
-    waits: its storage does. lines: as they are written down. nodes: what needs definitions.
-    """
-
-    framework: Calls
-    tested: Tested
-    execution: Execution
-    waits: bool
-    lines: list[str] = field(default_factory=list)
-    nodes: list[ast.AST] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    _names: dict[str, Call] = field(default_factory=dict)
-
-    def translate(self) -> None:
-        """Fill the lists; raises ExportError for a statement without a plain form."""
-        begun = sum(event.kind == "run.started" for event in self.execution.journal)
-        for statement in self.tested.function.body:
-            if is_docstring(statement):
-                continue
-            call = self._call(statement)
-            if len(self.calls) == begun:
-                return  # what comes later decides nothing
-            if call is None:
-                self._keep(statement)
-            else:
-                self._go(call, statement)
-
-    def _call(self, statement: ast.stmt) -> ast.Call | None:
-        value = getattr(statement, "value", None)
-        call = value.value if isinstance(value, ast.Await) else None
-        if not isinstance(call, ast.Call) or not isinstance(statement, ast.Assign | ast.Expr):
-            return None
-        return call if self.tested.source.text(call.func).startswith(f"{self.tested.variable}.") else None
-
-    def _keep(self, statement: ast.stmt) -> None:
-        asked = names_in(statement) & {self.tested.variable, *self._names}
-        if asked and isinstance(statement, ast.Assert):
-            return  # it held in the failing execution, and is no part of what is judged
-        if asked:
-            raise ExportError(f"line {statement.lineno} of the program has no plain form")
-        self.nodes.append(statement)
-        self.lines += Plain(self.tested.source).statement(statement, self.tested.function.name).split("\n")
-
-    def _go(self, call: ast.Call, statement: ast.stmt) -> None:
-        method = self.tested.source.text(call.func).partition(".")[2]
-        if method not in ("run", "resume") or any(keyword.arg is None for keyword in call.keywords):
-            raise ExportError(f"line {call.lineno} of the program has no plain form")
-        plain = Plain(self.tested.source)
-        arguments = list(call.args)
-        first: Call | None = None
-        if method == "resume":
-            first = self._names.get(self.tested.source.text(arguments.pop(0)))
-            if first is None:
-                raise ExportError(f"line {call.lineno}: the run that it resumes has no plain form")
-        named = {str(keyword.arg): plain.expression(keyword.value) for keyword in call.keywords}
-        made = Call(tuple(plain.expression(item) for item in arguments), named, first)
-        self.nodes += [*arguments, *(keyword.value for keyword in call.keywords)]
-        number = len(self.calls)
-        self.calls.append(made)
-        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
-            self._names[statement.targets[0].id] = made
-        before, awaited = self.framework.call(made)
-        self.lines += [*([f"attempt = {number}"] if number else []), *before, *self._ending(number, awaited)]
-
-    def _ending(self, number: int, awaited: str) -> list[str]:
-        """Return the statements that await run ``number`` and see it end as it did."""
-        return _ending(self.execution, number, awaited, waits=self.waits)
-
-
-def _crashed(execution: Execution) -> list[str]:
-    """Return the runs that crashed."""
-    ended = (event for event in execution.journal if event.kind == "run.ended")
-    return [f"run {event.run}" for event in ended if event.data.get("how") == "crashed"]
-
-
-def _begun(execution: Execution, number: int) -> int:
-    """Return how many saves had begun when run ``number`` crashed."""
-    kinds = [event.kind if event.run <= number else "" for event in execution.journal]
-    return kinds[: kinds.index("run.ended")].count("save.snapshot") if "run.ended" in kinds else 0
-
-
-def _ending(execution: Execution, number: int, awaited: str, *, waits: bool) -> list[str]:
-    """Return the statements that await run ``number`` and see it end as it did.
-
-    A process dies when its last save began, whatever was written by then: a framework that writes in another order
-    after a fix is to pass.
-    """
-    ended = [event for event in execution.journal if event.kind == "run.ended" and event.run == number]
-    how = str(ended[0].data.get("how")) if ended else ""
-    if how == "crashed":
-        count = _begun(execution, number) if waits else 0
-        at = f"begun({STORAGE}, {count})" if count else f'gate("{CRASH}")'
-        return [
-            f"run = asyncio.ensure_future({awaited})",
-            f"await finish({at})",
-            f"{STORAGE} = copy.deepcopy({STORAGE})  # the process dies: what was written stays, and nothing else",
-            "run.cancel()",
-        ]
-    cancelled = any(event.kind == "run.cancelled" and event.run == number for event in execution.journal)
-    lines: list[str] = []
-    if cancelled:
-        cancel = f'asyncio.ensure_future(gate("{CANCEL}")).add_done_callback(lambda _: run.cancel())'
-        lines, awaited = [f"run = asyncio.ensure_future({awaited})", cancel], "run"
-    if how in ("returned", ""):
-        return [*lines, f"await finish({awaited})"]
-    if how not in ("cancelled", "failed"):
-        raise ExportError(f"a run that ends {how!r} has no plain form")
-    kind = "asyncio.CancelledError" if how == "cancelled" else "Exception"
-    return [*lines, f"with contextlib.suppress({kind}):", f"    await finish({awaited})"]
-
-
 def _check_decisions(execution: Execution) -> None:
     """Raise ExportError for a deviation that is neither an order nor a crash or cancellation of a run."""
     for decision in execution.schedule.decisions:
@@ -277,7 +150,7 @@ def _check_decisions(execution: Execution) -> None:
 def _order(tested: Tested, execution: Execution, parked: Sequence[tuple[str, str]], *, waits: bool) -> Order:
     """Return the order of the gates. waits: sleeps that are not the program's own are those of its storage."""
     file = str(tested.namespace.get("__file__"))
-    crashed = _crashed(execution)
+    crashed = crashed_in(execution)
 
     def gate(op: str, where: str) -> str:
         name, place = op.rpartition("/")[2], where.rpartition(":")[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from harness.model.explanation import NOISE, Row, Timeline
 from harness.report.lines import Line, Span, Style, relative, shorten, wrap
 from harness.search.events import MERE
-from harness.search.timeline import short_names
+from harness.search.timeline import is_from_outside, short_names
 
 # Narrower than this, a column per task says less than a mark per task with the text behind all of them.
 _MIN_COLUMN = 14
@@ -121,7 +121,8 @@ def _entries(timeline: Timeline, numbers: Sequence[int]) -> list[Entry]:
         column = _NOBODY if _is_nobodys(row) else _column(row, numbers)
         entry = found[-1] if found else None
         rest: Entry | None = None
-        if column == _NOBODY and entry is not None and turn_text in entry.texts and entry.turn == row.turn:
+        inside = column == _NOBODY and not is_from_outside(row)
+        if inside and entry is not None and turn_text in entry.texts and entry.turn == row.turn:
             assert turn_text is not None  # it is among the texts
             # what a turn came to is said behind what was noted in its course
             before, rest = found.pop().split(turn_text)

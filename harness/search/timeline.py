@@ -15,6 +15,8 @@ from harness.search.deviations import CHOICE, CHOICE_INSIDE, with_choices
 from harness.search.events import MERE, Namer, in_words, shows_at, weight_of
 from harness.search.witness import Seen, Witness
 
+# Facts that come from outside of the program, between two turns, at a moment that the schedule chose.
+_OUTSIDE = re.compile(r"run \d+ (cancelled|timed out|ended \(crashed\))")
 _TURNS = re.compile(r"\(turn (\d+)\)")
 _KINDS: tuple[tuple[str, RowKind], ...] = (("deliver ", "arrival"), ("call ", "callback"))
 
@@ -62,6 +64,11 @@ def timeline_of(execution: Execution, witness: Witness, *, text: str, oracle: st
         broken=-1 if broken is None else _broken_at(rows, broken, execution),
         deviations=deviations,
     )
+
+
+def is_from_outside(row: Row) -> bool:
+    """Return whether a row is a fact that no turn brought about: a run is cancelled, its time is up, or it dies."""
+    return row.kind == "fact" and _OUTSIDE.match(row.text) is not None
 
 
 def _with_endings(rows: Iterable[Row], execution: Execution) -> Iterator[Row]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.adapters.plain_runs import Assertion, Call, Imports
+from harness.adapters.plain_runs import Assertion, Imports
+from harness.adapters.plain_statements import Call
 from harness.model.outcome import Execution, Violation
 from harness.report.export.source import ExportError
 

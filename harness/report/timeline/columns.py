@@ -5,11 +5,11 @@ Owns the grouping and the marks; must not know sizes or coordinates.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.model.explanation import Pending, Row, Timeline
+from harness.search.timeline import is_from_outside
 
 # Rows that a page shows of one execution; the ones nearest to what is marked. Ten thousand make a browser slow.
 MAX_ROWS = 2_000
@@ -19,9 +19,6 @@ HELD, EARLY, FAULT, BROKEN = "held", "let in early", "a fault", "the promise is 
 FORWARD, CHOSEN = "goes before others", "chosen by the schedule"
 
 NOWHERE = -1
-
-# Facts that come from outside of the program, at a moment that the schedule chose.
-_OUTSIDE = re.compile(r"run \d+ (cancelled|timed out|ended \(crashed\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ def _groups(rows: Sequence[Row]) -> Iterator[tuple[int, tuple[int, ...]]]:
     head = -1
     facts: list[int] = []
     for index, row in enumerate(rows):
-        noted = row.kind == "fact" and not _OUTSIDE.match(row.text)
+        noted = row.kind == "fact" and not is_from_outside(row)
         if head >= 0 and (noted or (row.kind == "choice" and row.lane >= 0)):
             facts.append(index)
             continue
@@ -137,7 +134,7 @@ def _marks_of(timeline: Timeline) -> dict[int, list[str]]:
     for index, row in enumerate(timeline.rows):
         if row.kind == "held":
             marks.setdefault(index, []).append(HELD)
-        elif row.kind == "fact" and _OUTSIDE.match(row.text):
+        elif is_from_outside(row):
             marks.setdefault(index, []).append(FAULT)
     for decision, index in zip(timeline.schedule.decisions, timeline.deviations, strict=False):
         marks.setdefault(index, []).append(EARLY if decision.option.endswith(": early") else _DEVIATES[decision.kind])

@@ -98,9 +98,12 @@ def _lines(timeline: Timeline, column: Column) -> tuple[str, ...]:
     """Return what a box says: nothing for a turn that only goes from one await to the next."""
     row = timeline.rows[column.head]
     plain = row.kind == "callback" or row.text == "returns" or row.text.startswith("waits")  # its bar says for what
-    said = [timeline.rows[index].text for index in in_order(timeline, column) if index != column.head or not plain]
+    told = [timeline.rows[index] for index in in_order(timeline, column) if index != column.head or not plain]
+    said = [row.text for row in told]
     if len(said) > MAX_LINES:
-        said = [*said[: MAX_LINES - 2], f"and {len(said) - MAX_LINES + 1} more", said[-1]]
+        # the most telling ones, in their order; how it ends comes last
+        best = sorted(range(len(told) - 1), key=lambda place: (told[place].weight, place))[: MAX_LINES - 2]
+        said = [*(said[place] for place in sorted(best)), f"and {len(said) - MAX_LINES + 1} more", said[-1]]
     return tuple(text if len(text) <= MAX_CHARACTERS else text[: MAX_CHARACTERS - 1] + "…" for text in said)
 
 

@@ -331,3 +331,16 @@ def test_a_page_says_what_is_known_and_what_is_not():
         ("NOT deterministic", "executed again, it went another way; first difference: turn 4"),
         ("not judged", "no-zombies (by design)"),
     )
+
+
+def test_a_box_with_little_room_keeps_what_tells_most():
+    """In its order, and last how the turn ends."""
+    facts = [
+        replace(fact(2, 1, text), weight=weight)
+        for text, weight in (("begins", 6), ("save#1 is called", 5), ("save#1 takes its snapshot", 4))
+    ]
+    chosen = replace(row(2, 1, "save#1 raises before commit", kind="choice"), weight=1)
+    failed = replace(fact(2, 1, "save#1 raises"), weight=0)
+    one = timeline([row(2, 1, "raises StorageFault"), *facts, chosen, failed])
+    (box,) = drawn(one).boxes
+    assert box.lines == ("save#1 raises before comm…", "save#1 raises", "and 3 more", "raises StorageFault")

@@ -211,3 +211,18 @@ def test_a_cell_that_is_cut_ends_with_a_whole_text():
     head, *lines = plain(table(timeline, width=100, limit=30)).splitlines()
     assert all(line.partition("  /x")[0].rstrip()[-1] not in ",;" for line in lines)
     assert head.index("fourth") == next(line.index("it begins") for line in reversed(lines) if "it begins" in line)
+
+
+def test_what_comes_from_outside_stands_behind_the_turn_that_was_over():
+    """A crash falls between two turns, and is no part of the one before it."""
+    rows = (
+        Row(1, 0.0, 0, "turn", "", "waits for network", "/x/a.py:1", 6),
+        Row(1, 0.0, 0, "fact", "", "put#1 is called", "/x/a.py:1", 5, run=0),
+        Row(1, 0.0, 0, "fact", "", "run 0 ended (crashed)", "", 5, run=0),
+    )
+    one = Timeline(Schedule(), "", Rung.EXACT, Ending("returned"), True, (Lane("main", "main"),), rows)
+    lines = plain(table(one, width=100, limit=30)).splitlines()[1:]
+    assert [line.partition("  /x")[0].strip() for line in lines] == [
+        "1  put#1 is called, waits for network",
+        "1  -- run 0 ended (crashed) --",
+    ]
