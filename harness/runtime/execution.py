@@ -52,6 +52,7 @@ class Session:
         self.memory: dict[str, Any] = {}
         self.learning = True
         self.noise = Noise()
+        self.beginnings: dict[tuple[int, ...], bytes] = {}  # states at the first arrival or turn, by the answers before
         self._mould: Mould | None = None
 
     def new_loop(self, scheduler: Scheduler | None, settings: LoopSettings) -> ControlledLoop:

@@ -18,6 +18,7 @@ STANDING = (
     "sets of tasks iterate in one of the orders that the loop tries, not in every one",
     "source files are those that the program was imported from: they say where the order of a set of tasks matters",
     "who waits for something in a loop is let on some time: a schedule that comes back to an earlier state ends there",
+    "an execution leaves nothing behind that changes a later one, as far as the states that were compared show",
     "no signal, thread or real I/O reaches the program",
 )
 READ = (

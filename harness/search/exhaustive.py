@@ -22,7 +22,7 @@ from harness.search.expansion import Expander, expanding, limits_of
 from harness.search.outcomes import outcome_of
 from harness.search.recording import Planned
 from harness.search.set_orders import SetOrders
-from harness.search.states import Leaf, Node, Pending, Plan, Step, endless, values_of
+from harness.search.states import Leaf, Node, Pending, Plan, Step, deviations_of, endless, values_of
 from harness.search.target import Runner, Target
 from harness.search.visits import Learned, Met, Visit, Way, prefix_of
 
@@ -59,6 +59,7 @@ class Exploration:
         self.root: Node | Leaf | None = None
         self.executions = 0
         self.complete = 0
+        self.shorter: int | None = None  # fewest deviations of a plan that led to a state met with more before
         self.beyond = 0  # options that need more deviations than the bound
         self.failing: dict[tuple[str, str], Failing] = {}
         self.limits: set[str] = set()  # what cut an execution short: then nothing is complete
@@ -172,6 +173,8 @@ class Exploration:
             if known is not None:
                 self._orders_tried.add(met.order, met.members)
                 self.pruned.append((plan, known))
+                if (fewer := deviations_of(plan)) < deviations_of(known.plan):
+                    self.shorter = min(fewer, fewer if self.shorter is None else self.shorter)
                 break
         else:
             self._learn(visit.learned)

@@ -15,6 +15,8 @@ from typing import Any
 from harness.model.choice import ChoicePoint
 from harness.model.outcome import Execution
 from harness.model.rung import Rung
+from harness.runtime.access import DECLARED
+from harness.runtime.execution import Session
 from harness.runtime.faults import Moments, moments_shown
 from harness.runtime.files import contents_of, watch_writes
 from harness.runtime.fingerprint import fingerprint
@@ -35,6 +37,19 @@ LEFT_BEHIND = "an execution left something behind that a later one began with: a
 
 class PrunedError(BaseException):
     """Ends an execution that met a known state; raised between turns, where no program can catch it."""
+
+
+def begins_alike(session: Session, loop: Any) -> bool:
+    """Return whether ``loop``, at its first choice of an arrival or a turn, is as others were that answered alike.
+
+    For searches that take no other fingerprint: until then, equal answers must have led to one state.
+    """
+    answers = tuple(loop.answers)
+    noted = loop.scratch.pop(DECLARED, None)  # of the search, which may be of one kind or the other
+    state = fingerprint(loop, answers, unseen=set())[0]
+    if noted is not None:
+        loop.scratch[DECLARED] = noted
+    return session.beginnings.setdefault(answers, state) == state
 
 
 class Expander:
@@ -84,6 +99,14 @@ class Expander:
         try:
             state, members = fingerprint(self.loop, extra, unseen=unseen)
             return state, members if state else members | self.group
+        finally:
+            self._reading = False
+
+    def begins_alike(self) -> bool:
+        """Return whether this execution began as others did, when no other fingerprint would tell."""
+        self._reading = True
+        try:
+            return self.way.mode != "certain" or begins_alike(self._runner.session, self.loop)
         finally:
             self._reading = False
 
@@ -148,6 +171,7 @@ class Explorer:
         self._limits: dict[str, None] = {}
         self._unseen: set[str] = set()
         self._told: dict[str, None] = {}  # limits and types that were reported
+        self._begins = True  # nothing was asked yet but the order of sets, faults and shapes
         self._stopped = False
         self._diverged = ""
 
@@ -156,6 +180,10 @@ class Explorer:
         place, options, plan = self._place, len(point.enabled), self._prefix.plan
         self._place += 1
         self._limits.update(dict.fromkeys(limits_at(self._expander.loop, point)))
+        if self._begins and point.kind in ("arrival", "lane"):
+            self._begins = False
+            if not self._expander.begins_alike():
+                self._limits[LEFT_BEHIND] = None
         if place < len(plan):
             value = self._planned(point, plan[place], place)
             if place + 1 == len(plan):

@@ -94,7 +94,7 @@ def prove(
         reasons=reasons,
         check=check,
         estimate=estimated,
-        completed_bound=_completed_bound(exploration),
+        completed_bound=completed_bound(exploration),
         unseen=tuple(sorted(exploration.unseen)),
         declared=isinstance(exploration, Traces),
         interrupted=interrupted,
@@ -136,14 +136,16 @@ def _verdict(exploration: Exploration, outcomes: tuple[Counterexample, ...], rea
     return "unfinished" if reasons else "proved"
 
 
-def _completed_bound(exploration: Exploration) -> int | None:
+def completed_bound(exploration: Exploration) -> int | None:
     """Return the number of deviations up to which everything was tried, or None when all was or nothing was."""
     if exploration.diverged or exploration.limits:
         return None
+    bound = exploration.bound if exploration.beyond else None
     if exploration.pending:
         lowest = min(item.deviations for item in exploration.pending)
-        return lowest - 1 if lowest else None
-    return exploration.bound if exploration.beyond else None
+        bound = lowest - 1 if lowest else None
+    # What leads on from such a state was counted with the deviations of the longer way to it.
+    return bound if bound is None or exploration.shorter is None else min(bound, exploration.shorter)
 
 
 def confirm(runner: Runner, exploration: Exploration, failing: Failing) -> Counterexample:

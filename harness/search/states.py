@@ -58,7 +58,12 @@ class Pending:
     @property
     def deviations(self) -> int:
         """How many choices are not the default."""
-        return sum(1 for step in self.plan if step.value and not step.forced)
+        return deviations_of(self.plan)
+
+
+def deviations_of(plan: Plan) -> int:
+    """Return how many choices of ``plan`` are not the default, nor forced."""
+    return sum(1 for step in plan if step.value and not step.forced)
 
 
 def values_of(plan: Plan) -> dict[int, int]:

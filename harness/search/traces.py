@@ -9,13 +9,14 @@ from typing import Any
 
 from harness.model.choice import ChoicePoint
 from harness.runtime.access import DECLARED, PROMISE
+from harness.runtime.execution import Session
 from harness.runtime.faults import moments_shown
 from harness.runtime.identity import path_of
 from harness.runtime.lanes import Lane, turn_task
 from harness.runtime.turns import Callback, only_counts
 from harness.search.ahead import Ahead
 from harness.search.exhaustive import Exploration, Progress
-from harness.search.expansion import PrunedError, expanding, limits_at, limits_of
+from harness.search.expansion import LEFT_BEHIND, PrunedError, begins_alike, expanding, limits_at, limits_of
 from harness.search.outcomes import outcome_of
 from harness.search.partial_order import Event, Fork, add_races, still_asleep
 from harness.search.states import Pending, Plan, Step
@@ -41,6 +42,7 @@ class Traced:
         self._causes: dict[Any, int] = {}
         self._unsure = False
         self._noted: dict[str, bool] = {}
+        self._begins = True
 
     def choose(self, point: ChoicePoint, /) -> int:
         """Return the option of the path, or the first one that does not sleep."""
@@ -51,6 +53,10 @@ class Traced:
             self.end_turn()
         elif point.kind != "order":
             self._unsure = True
+        if self._begins and point.kind in ("arrival", "lane"):
+            self._begins = False
+            if not begins_alike(self._space.session, self._space.loop):
+                self._space.limits.add(LEFT_BEHIND)
         if place < len(self._forks):
             fork = self._forks[place]
             if fork.options != names:
@@ -115,6 +121,7 @@ class Traces(Exploration):
     """An exhaustive search that relies on declared accesses and on nothing else."""
 
     forks: list[Fork]
+    session: Session
     loop: Any = None
     declares = False  # whether the program called harness.declared()
     redundant = 0  # executions that were cut because an equivalent one was tried
@@ -132,8 +139,8 @@ class Traces(Exploration):
 
         ahead: not asked: what is tried next depends on every execution before.
         """
-        self.forks = []
-        session, learned = runner.session, dict[str, Any]()
+        self.forks, self.session = [], runner.session
+        session, learned = self.session, dict[str, Any]()
         with expanding(runner, self.way) as expander:
             session.on_begin.append(self._begin)
             session.learning = False  # what is offered on the path must not change while its options are tried

@@ -204,9 +204,9 @@ def differ(seed, rung, *, executions):
 @pytest.mark.slow
 def test_all_that_can_happen_to_a_run_is_met():
     """By both modes, and as much as by random schedules."""
-    compared = {seed: differ(seed, list(Rung)[seed % 3], executions=60) for seed in range(36)}
+    compared = {seed: differ(seed, list(Rung)[seed % 3], executions=60) for seed in range(15)}
     assert {seed: found for seed, found in compared.items() if found} == {}
-    assert len([found for found in compared.values() if found is not None]) >= 20
+    assert len([found for found in compared.values() if found is not None]) >= 8
 
 
 @pytest.mark.long

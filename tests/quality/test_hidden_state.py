@@ -422,18 +422,22 @@ def test_no_place_is_hidden_from_a_proof(name, monkeypatch):
     assert proof.verdict == "violation", (proof.verdict, proof.unseen, proof.reasons)
 
 
-def test_what_outlives_an_execution_is_found_out():
+@pytest.mark.parametrize(("mode", "declares"), [("fingerprint", False), ("certain", False), ("certain", True)])
+def test_what_outlives_an_execution_is_found_out(mode, declares):
     """Only the first execution of all finds the cache empty, and that one passes."""
     cached = {}
 
     async def program():
+        if declares:
+            harness.declared()
+
         async def tell(name):
             await harness.point(name)
             return cached.setdefault("first", name)
 
         assert (await asyncio.gather(tell("one"), tell("two")))[0] == "one"
 
-    proof = prove(Target("cached", program))
+    proof = prove(Target("cached", program, rung=harness.Rung.RELAXED if declares else harness.Rung.EXACT), mode=mode)
     assert proof.verdict == "unfinished"
     assert any("left something behind" in reason for reason in proof.reasons)
 

@@ -18,7 +18,8 @@ from harness.adapters.targets import scenario_target
 from harness.runtime import fingerprint as fingerprints
 from harness.runtime import objects
 from harness.search import expansion
-from harness.search.prove import prove
+from harness.search.exhaustive import Exploration
+from harness.search.prove import completed_bound, prove
 from harness.search.target import Target
 from tests.quality.mutants import MUTANTS, with_mutant
 
@@ -256,6 +257,15 @@ def test_a_completed_bound_names_the_next_one():
     """It is no proof."""
     proof = prove(target_of("issue_9615", "remote", shapes=False, fix="shielded-save"), bound=0)
     assert (proof.verdict, proof.completed_bound) == ("unfinished", 0)
+
+
+def test_a_state_that_was_first_met_the_longer_way_limits_the_completed_bound():
+    """A moment that is learned late leads there with fewer deviations; what leads on was counted with more."""
+    exploration = Exploration(Target("long", long_story), mode="fingerprint", bound=3)
+    exploration.beyond = 5
+    assert completed_bound(exploration) == 3
+    exploration.shorter = 1
+    assert completed_bound(exploration) == 1
 
 
 def test_a_bound_beyond_which_nothing_lies_is_a_proof():
