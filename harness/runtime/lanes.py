@@ -100,6 +100,8 @@ def run_held_turns(loop: ControlledLoop, handle: Any) -> None:
     for op in [op for op in loop.parked if op.kind == "turn" and op.target._args[:1] == args[:1]]:
         loop.parked.remove(op)
         if not op.target._cancelled:
+            if loop.ran is not None:
+                loop.ran(Lane(loop, op.owner))
             run_turn(loop, op.target, op.owner)
 
 
@@ -198,6 +200,8 @@ def hold_turn(loop: ControlledLoop, handle: Any, task: Any) -> bool:
     """
     if handle in loop.released:
         loop.released.remove(handle)
+        if loop.ran is not None:
+            loop.ran(Lane(loop, task))
         return False
     interesting = task in loop.interesting_tasks
     lane = Lane(loop, task)

@@ -68,6 +68,8 @@ def deliver_op(loop: ControlledLoop, op: Op) -> None:
         loop.deliveries.append((loop.iteration, op.name, loop.now()))
     if loop.tracing:
         loop.record("loop", f"deliver {op}", op.site)
+    if loop.ran is not None and loop.settings.discipline == "ranks" and op.kind != "turn":
+        loop.ran(op)
     op.deliver(op)
 
 

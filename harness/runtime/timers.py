@@ -116,6 +116,8 @@ def release_timer(loop: ControlledLoop, timer: ControlledTimer) -> None:
         loop.deliveries.append((loop.iteration, "", loop.now()))
     if loop.tracing and not timer._cancelled:
         loop.record("loop", f"deliver {timer}", timer.site)
+    if loop.ran is not None and loop.settings.discipline == "ranks" and not timer._cancelled:
+        loop.ran(timer)
     loop._ready.append(timer)  # type: ignore[attr-defined]
 
 

@@ -15,13 +15,15 @@ from harness.model.history import Step
 MAX_PLACES = 150
 
 Pair = tuple[Place, Place]
+# What a place waits for that is reached only when nothing else can run.
+NOTHING: Place = ()
 
 
 class Watched:
     """Wraps a scheduler; keeps what it chose, so that it can be planned again, and every step that was taken."""
 
     def __init__(self, inner: Scheduler) -> None:
-        """Under ranks the order of arrivals is not seen, nor that of held turns: watch the default schedule only."""
+        """Under ranks, turns are seen at rung relaxed only, where each is asked about or was held."""
         self._inner = inner
         self._inner_ran = getattr(inner, "ran", None)
         self.plan: dict[int, int] = {}
@@ -49,6 +51,11 @@ class Watched:
     def _note(self, option: Option) -> None:
         if option.lane >= 0:
             self.steps.append(Step(option.path, option.place, option.interesting))
+
+
+def is_op(place: Place) -> bool:
+    """Return whether ``place`` is that of an op, which has a name, and not of a turn, which has instructions."""
+    return len(place) == 2 and isinstance(place[1], str)
 
 
 def lane_place(path: str, place: Place) -> Place:

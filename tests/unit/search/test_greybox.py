@@ -4,8 +4,8 @@ import asyncio
 import random
 
 from harness import LoopSettings, Rung, execute
-from harness.search.greybox import NOTHING, Greybox, Ordered
-from harness.search.learning import Watched
+from harness.search.greybox import Greybox, Ordered
+from harness.search.learning import NOTHING, Watched
 from harness.search.portfolio import Trial
 from harness.search.recording import HeldPlaces
 from harness.search.target import Target
@@ -66,6 +66,27 @@ def test_an_order_that_is_impossible_is_given_up():
     """The task that would have to come first waits for the other."""
     orders = ((("never", 1), place_of("left")),)
     assert run(Ordered(orders, base="default", source=random.Random(0))) == ["right", "left"]
+
+
+async def sleepers():
+    """Let two tasks sleep."""
+    await asyncio.gather(asyncio.sleep(0.1), asyncio.sleep(0.2))
+
+
+def test_a_held_turn_is_seen_when_it_runs():
+    """Under ranks too, where nobody is asked about it again."""
+    watched = Watched(HeldPlaces([place_of("left")]))
+    assert run(watched, "ranks") == ["right", "left"]
+    reached = [step.path for step in watched.steps]
+    assert reached.count("left") == 2
+    assert reached.index("right") < len(reached) - 1 - reached[::-1].index("left")
+
+
+def test_arrivals_are_seen_under_ranks():
+    """When they are delivered, at every rung."""
+    watched = Watched(HeldPlaces([]))
+    execute(sleepers, watched, settings=LoopSettings(rung=Rung.LATENCY))
+    assert [step.path for step in watched.steps] == ["sleep", "sleep#2"]
 
 
 async def failing():
