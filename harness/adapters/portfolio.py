@@ -25,7 +25,7 @@ from harness.search.turns import InTurns, Stepping
 DEFAULT = "portfolio"
 SCHEDULERS = "harness.schedulers"
 # Whose turn it is in the default portfolio: mostly what finds most, and each of the others now and then.
-ORDER = ("greybox", "greybox", "surw", "greybox", "surw")
+ORDER = ("greybox", "greybox", "greybox", "surw", "surw")
 OTHERS = ("sweep", "pct", "sweep", "pos", "sweep", "trio-shuffle")
 # Below relaxed there are fewer choices, and single deviations are a good part of what there is.
 ORDER_BELOW_RELAXED = ("greybox", "sweep", "surw", "sweep")

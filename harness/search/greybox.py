@@ -13,15 +13,18 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from harness.model.choice import START, ChoicePoint, Option, Place, draw_other, offers_options
+from harness.model.choice import ChoicePoint, Option, Place, Scheduler, draw_other, offers_options
 from harness.model.rung import Rung
-from harness.search.learning import Coverage, Pair, Watched, lane_place
+from harness.search.learning import NOTHING, Coverage, Pair, Watched, lane_place
 from harness.search.portfolio import Failure, Trial, first_failure
 from harness.search.recording import HeldPlaces, Recorded
 
-NOTHING: Place = ()
 MAX_CORPUS = 64
 MAX_ORDERS = 4
+# The base of orders that are holds alone: they are executed as ranks.
+HOLDS = "holds"
+# Executions that only hold places; then other orders have half of them.
+HOLDS_FIRST = 60
 
 
 class Ordered:
@@ -88,7 +91,11 @@ class Ordered:
 
 
 class Greybox:
-    """Tries to hold each place, then to reverse each pair; then mutates the schedules that showed new pairs."""
+    """Tries to hold each place, and to begin in reverse; then to reverse each pair, and mutations of what was new.
+
+    The holds are executed as ranks: a turn that is held may be overtaken by plain callbacks, which it could not be
+    by the others' choice alone.
+    """
 
     name = "greybox"
 
@@ -97,6 +104,7 @@ class Greybox:
         self._rung = rung
         self._share = share
         self._tried: dict[Pair, None] = {}
+        self._turn = 0
         self._corpus: list[tuple[Pair, ...]] = []
 
     def look(self, trial: Trial) -> Failure | None:
@@ -106,14 +114,23 @@ class Greybox:
     def steps(self, trial: Trial) -> Iterator[Failure | None]:
         """Run one execution per step; yield the failure of one that failed."""
         while True:
-            orders, base = self._next(trial.coverage)
-            scheduler = Watched(Ordered(orders, base=base, source=random.Random(self._random.getrandbits(64))))
-            execution = trial.run(scheduler, discipline="indices", rung=self._rung)
+            orders, base = self._next(trial)
+            held = base == HOLDS
+            inner: Scheduler = HeldPlaces([second for _, second in orders])
+            if not held:
+                inner = Ordered(orders, base=base, source=random.Random(self._random.getrandbits(64)))
+            scheduler = Watched(inner)
+            execution = trial.run(scheduler, discipline="ranks" if held else "indices", rung=self._rung)
             new = trial.learn(scheduler)
             if new and orders:
                 self._corpus.append(orders)
                 del self._corpus[:-MAX_CORPUS]
-            yield self._failure(trial, orders, scheduler) if execution.violations else None
+            if not execution.violations:
+                yield None
+            elif held:
+                yield Failure(scheduler.plan, "ranks", self._rung)
+            else:
+                yield self._failure(trial, orders, scheduler)
 
     def _failure(self, trial: Trial, orders: tuple[Pair, ...], scheduler: Watched) -> Failure:
         """Return the failing schedule as holds where they fail too: they read and shrink better."""
@@ -122,18 +139,21 @@ class Greybox:
             return Failure(held.plan, "ranks", self._rung)
         return Failure(scheduler.plan, "indices", self._rung)
 
-    def _next(self, coverage: Coverage) -> tuple[tuple[Pair, ...], str]:
+    def _next(self, trial: Trial) -> tuple[tuple[Pair, ...], str]:
         """Return orders to enforce and the base for the rest."""
+        coverage = trial.coverage
         if not coverage.places:
             return (), "walk"
-        holds = [(NOTHING, place) for place in coverage.places if (NOTHING, place) not in self._tried]
-        if holds:
-            # Earliest first: the more is left to run meanwhile. In turns half-way, where atomicity breaks, and before
-            # the first turn, where a task is only late.
-            begins = len(self._tried) % 2 == 1
-            hold = next((pair for pair in holds if (pair[1][-1] == START) is begins), holds[0])
-            self._tried[hold] = None
-            return (hold,), "default"
+        self._turn += 1
+        if self._turn > HOLDS_FIRST and self._random.random() < 0.5:
+            return self._orders(coverage)
+        hold = (trial.gaps.next_start() if self._turn % 2 == 0 else None) or trial.gaps.next()
+        if hold is not None:
+            return hold.orders, HOLDS if hold.one_by_one else "default"
+        return self._orders(coverage)
+
+    def _orders(self, coverage: Coverage) -> tuple[tuple[Pair, ...], str]:
+        """Return an order that was not tried, or several, and the base for the rest."""
         draw = self._random.random()
         fresh = [pair for pair in coverage.wanted_kinds if pair not in self._tried]
         if fresh and draw < 0.75:

@@ -18,6 +18,7 @@ from harness.model.schedule import Discipline
 from harness.runtime.clock import real_time
 from harness.runtime.leftovers import collect
 from harness.search.determinism import execute_twice, uncontrolled
+from harness.search.holding import Gaps
 from harness.search.learning import Coverage, Watched
 from harness.search.readable import in_readable_form
 from harness.search.recording import Labelled, Planned
@@ -58,6 +59,7 @@ class Trial:
         self.phase = ""
         self.history = History()
         self.coverage = Coverage()
+        self.gaps = Gaps()
         # Plans of ranks that passed; which fewer deviations pass is then known without executing them again.
         self.passed: dict[tuple[tuple[int, int], ...], None] = {}
         self.progress = progress
@@ -87,6 +89,7 @@ class Trial:
     def learn(self, watched: Watched) -> int:
         """Add a watched execution to what is known; return how many pairs of places are new."""
         self.history.learn(watched.steps, points=watched.points)
+        self.gaps.add(watched.steps)
         return self.coverage.add(watched.steps)
 
 

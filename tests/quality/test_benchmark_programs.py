@@ -11,20 +11,20 @@ from harness.adapters.portfolio import make_phases
 from harness.search.portfolio import search
 from harness.search.target import Target
 
-# Means over 20 seeds; the last five have no bound of their own and must beat the published random walk.
+# Means over 20 seeds: twice what they are, and less than the best that other tools need.
 BOUNDS = {
-    "reorder_3": 7,
-    "reorder_5": 10,
-    "reorder_10": 17,
-    "twostage": 8,
-    "twostage_20": 22,
-    "bluetooth_driver": 36,
-    "stringbuffer": 15,
-    "lazy01": 21,
-    "account": 18,
-    "token_ring": 13,
-    "deadlock01": 3,
-    "wronglock": 36,
+    "reorder_3": 4,
+    "reorder_5": 4,
+    "reorder_10": 4,
+    "twostage": 2,
+    "twostage_20": 4,
+    "bluetooth_driver": 4,
+    "stringbuffer": 8,
+    "lazy01": 4,
+    "account": 4,
+    "token_ring": 3,
+    "deadlock01": 2,
+    "wronglock": 4,
 }
 
 
