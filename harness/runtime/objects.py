@@ -135,14 +135,15 @@ def put_instance(walk: Walk, value: Any) -> None:
 
 def put_attributes(walk: Walk, value: Any) -> None:
     """Append what is in ``__dict__`` and in slots, and a class of the program."""
-    if programs.is_program(type(value).__module__):
-        walk.ref(type(value))
+    kind, out, ref = type(value), walk.out, walk.ref
+    if programs.is_program(kind.__module__):
+        ref(kind)
     own = getattr(value, "__dict__", None)
     if own:
         for name, item in list(own.items()):
-            walk.put(name)
-            walk.ref(item)
-    for name in _slots_of(type(value)):  # type: ignore[arg-type]  # mypy does not see that types hash
+            out.append(name)
+            ref(item)
+    for name in _slots_of(kind):  # type: ignore[arg-type]  # mypy does not see that types hash
         try:
             item = object.__getattribute__(value, name)
         except AttributeError:

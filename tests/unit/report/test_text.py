@@ -107,7 +107,7 @@ CROWD = """\
 FAILED_9615 = """\
 issue_9615 on remote: completed_steps_restored is violated (rung exact)
   expected  a step whose completion was visible before its run ended is not executed again on resume
-  got       done(7) completed in run 0 (turn 3) and was executed again in run 1 (turn 19); its
+  got       done(7) completed in run 0 (turn 3) and was executed again in run 1 (turn N); its
             done/save#1 was cancelled before its commit (turn 10)
   found     after 1 execution by sweep; explained with 70 executions
   schedule  default order
@@ -172,7 +172,9 @@ def test_9615_says_what_a_maintainer_asks():
     target = scenario_target(find_scenario("issue_9615", folder=SCENARIOS), "remote", shapes=False)
     found = search(target, phases=make_phases(rung=target.rung), budget=5).counterexample
     text = report(explanation_of(target, found, title="issue_9615 on remote"))
-    assert re.sub(r"_functional\.py:\d+", "_functional.py:N", text).startswith(FAILED_9615)
+    # The framework's lines depend on its release, and the turns of the sweep on Python (see docs/design.md).
+    text = re.sub(r"_functional\.py:\d+", "_functional.py:N", text)
+    assert re.sub(r"in run 1 \(turn \d+\)", "in run 1 (turn N)", text).startswith(FAILED_9615)
 
 
 def long_names():
