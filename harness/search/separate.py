@@ -87,12 +87,13 @@ def emptiness(pair: Pair, passing: Sequence[Sample]) -> int:
     first, second = pair
     if any(second in sample.positions and first in sample.positions for sample in passing if not sample.holds(pair)):
         return 0
-    return 1 if _subject(first) == _subject(second) else 2
+    ends = all(second in sample.positions for sample in passing if not sample.holds(pair))
+    return 1 if ends and _subject(first) == _subject(second) else 2
 
 
 def _subject(name: str) -> str:
     kind, _, rest = name.partition(" ")
-    return rest.partition(" (run ")[0] if "." in kind else name
+    return rest if "." in kind else name
 
 
 def _plainness(pair: Pair) -> tuple[int, int]:
