@@ -32,7 +32,10 @@ from harness.search.visits import Learned, Met, Prefix, Visit, Way
 
 # Executions that end in the middle leave cycles, and asyncio's register of tasks is walked for each state.
 COLLECT_EVERY = 20
-LEFT_BEHIND = "an execution left something behind that a later one began with: a global, a cache, a file"
+LEFT_BEHIND = (
+    "the same choices led to different states: an execution left something behind that a later one began with (a "
+    "global, a cache, a file), or something has a clock or randomness of its own"
+)
 
 
 class PrunedError(BaseException):
