@@ -6,7 +6,7 @@ PIP_FLAGS := --quiet --disable-pip-version-check
 # The other supported versions are tested too, where they are installed.
 OTHERS := $(shell $(PYTHON) scripts/find_pythons.py 3.11 3.12 3.13)
 
-.PHONY: race test lint unit long browser neighbours bench clean
+.PHONY: race test lint unit others long browser neighbours bench clean
 
 # The main job: search microsoft/agent-framework #9615 on every storage. Status 1 means "found".
 race: $(VENV)/.installed
@@ -19,13 +19,24 @@ lint: $(VENV)/.installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# The other Pythons are tested meanwhile; what they print comes after.
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest tests scenarios -m "not long"
-	@set -e; for python in $(OTHERS); do \
+	@mkdir -p build; \
+	$(MAKE) --no-print-directory OTHERS="$(OTHERS)" others > build/others.log 2>&1 & others=$$!; \
+	trap 'kill $$others 2>/dev/null; exit 130' INT TERM; \
+	echo '$(BIN)/python -m pytest tests scenarios -m "not long"'; \
+	status=0; $(BIN)/python -m pytest tests scenarios -m "not long" || status=$$?; \
+	wait $$others || status=$$?; \
+	cat build/others.log; exit $$status
+
+others:
+	@set -e; trap 'kill $$tests 2>/dev/null; exit 143' TERM; \
+	for python in $(OTHERS); do \
 	    venv=$(VENV)-$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    $(MAKE) --no-print-directory PYTHON=$$python VENV=$$venv OTHERS= $$venv/.installed; \
 	    echo "$$venv/bin/python -m pytest tests"; \
-	    $$venv/bin/python -m pytest tests; \
+	    $$venv/bin/python -m pytest tests & tests=$$!; \
+	    wait $$tests; \
 	done
 
 # Tests that take minutes.
