@@ -6,10 +6,8 @@ Owns the order of the gates and what is asserted; must not know how a framework 
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Protocol
 
 from harness.adapters.plain_statements import CRASH, STORAGE, Call, Statements, crashed_in
@@ -18,6 +16,7 @@ from harness.model.scenario import Scenario
 from harness.report.export.gates import CANCEL, Order
 from harness.report.export.layout import Draft, Tested
 from harness.report.export.ops import gate_in, order_in
+from harness.report.export.scenarios import tested_scenario
 from harness.report.export.source import ExportError, Source
 
 Imports = tuple[tuple[str, str, str], ...]
@@ -74,19 +73,7 @@ def drafts(
     calls: Calls, scenario: Scenario, setup: Mapping[str, str], execution: Execution, parked: Sequence[tuple[str, str]]
 ) -> Iterator[Draft]:
     """Yield a finding of a scenario as source; raises ExportError for what has no plain form."""
-    file = inspect.getsourcefile(scenario.program) or ""
-    source = Source(Path(file).read_text(encoding="utf-8"))
-    function = source.definitions.get(scenario.program.__name__)
-    if not isinstance(function, ast.AsyncFunctionDef):
-        raise ExportError("the scenario's function was not found in its file")
-    title = scenario.summary.removesuffix(".") + "."
-    if scenario.reference:
-        title = f"{scenario.reference}: {title[:1].lower()}{title[1:]}"
-    module = vars(inspect.getmodule(scenario.program))
-    variable = function.args.args[0].arg
-    yield from test_drafts(
-        calls, Tested(title, source, function, variable, module, scenario.storages, setup), execution, parked
-    )
+    yield from test_drafts(calls, tested_scenario(scenario, setup), execution, parked)
 
 
 def test_drafts(

@@ -67,22 +67,10 @@ class Walk:
         self.out.append(("#", number))
 
     def refs(self, values: Iterable[Any]) -> None:
-        """Append several values and where they end; it says again what ``ref`` says, which is called the most."""
-        out, numbers, queue = self.out, self._numbers, self._queue
+        """Append several values and where they end."""
         for value in values:
-            kind = type(value)
-            if kind in readers.INLINE:
-                if kind is str or kind is float:
-                    self._texts.put(out, value)
-                else:
-                    out.append(value)
-                continue
-            number = numbers.get(id(value))
-            if number is None:
-                number = numbers[id(value)] = len(queue)
-                queue.append(value)
-            out.append(("#", number))
-        out.append(";")
+            self.ref(value)
+        self.out.append(";")
 
     def digest(self) -> bytes:
         """Visit everything that was mentioned and return the digest."""

@@ -10,7 +10,7 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Coroutine, Iterator
-from types import CodeType, CoroutineType, FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.runtime.uses import drops_result, only_asks, only_waits
@@ -97,7 +97,6 @@ def coroutine_name(coro: Any) -> str:
 _new_tuple: Any = tuple.__new__
 _new_task: Any = asyncio.Task.__new__
 _init_task: Any = asyncio.Task.__init__
-_current_task = asyncio.current_task
 
 
 class Birth(NamedTuple):
@@ -217,16 +216,7 @@ _private = {asyncio.gather.__code__}
 def make_task(loop: ControlledLoop, coro: Any, *, name: str | None = None, **kwargs: Any) -> ControlledTask:
     """Create a task; this is the factory that frameworks find on the loop and wrap."""
     task: ControlledTask = _new_task(ControlledTask)  # what the class does when it is called, in fewer calls
-    births = loop.births
-    number = len(births)
-    if number < FIRST and type(coro) is CoroutineType and coro.cr_code.co_name not in _resolvers:
-        # be_born() without its calls
-        parent = _current_task(loop)
-        task.number = number
-        task.hash_value = loop.first_hashes[number]
-        births.append(_new_tuple(Birth, (-1 if parent is None else getattr(parent, "number", -1), coro.__name__)))
-    else:
-        be_born(task, coro, loop)
+    number = be_born(task, coro, loop)
     name = f"Task-{number + 1}" if name is None else name
     if kwargs:
         _init_task(task, coro, loop=loop, name=name, **kwargs)
@@ -285,16 +275,6 @@ def lane_path(loop: ControlledLoop, task: Any) -> str:
         if isinstance(task, ControlledTask):
             task.path = path = path if task.number else ""
     return path
-
-
-def descends_from(loop: Any, task: Any, ancestor: int) -> bool:
-    """Return whether ``task`` was created by the task with number ``ancestor``, or by one of its descendants."""
-    number = getattr(task, "number", -1)
-    while number >= 0:
-        number = loop.births[number].parent
-        if number == ancestor:
-            return True
-    return False
 
 
 def path_of(loop: Any, task: Any) -> str:

@@ -5,12 +5,9 @@ Owns what an exported file says of agent-framework; must not know the command li
 
 from __future__ import annotations
 
-import ast
-import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from harness.adapters.agent_framework.export.assertions import ASSERTIONS, Assertion, Case
 from harness.adapters.agent_framework.export.endings import AGAIN, CRASH, DEADLINE
@@ -21,6 +18,7 @@ from harness.model.scenario import Scenario
 from harness.report.export.gates import CANCEL, QUIET, Order
 from harness.report.export.layout import Draft, Tested
 from harness.report.export.ops import gate_in, order_in
+from harness.report.export.scenarios import tested_scenario
 from harness.report.export.source import ExportError, Source
 
 _IMPORTS = (
@@ -51,24 +49,7 @@ def drafts(
     setup: of its schedule. execution: with trace, journal and violation. parked: the name and the source line of
     each op, in the order in which they began to wait. Raises ExportError for what has no plain form.
     """
-    file = inspect.getsourcefile(scenario.program) or ""
-    source = Source(Path(file).read_text(encoding="utf-8"))
-    function = source.definitions.get(scenario.program.__name__)
-    if not isinstance(function, ast.AsyncFunctionDef):
-        raise ExportError("the scenario's function was not found in its file")
-    title = scenario.summary.removesuffix(".") + "."
-    if scenario.reference:
-        title = f"{scenario.reference}: {title[:1].lower()}{title[1:]}"
-    tested = Tested(
-        title=title,
-        source=source,
-        function=function,
-        variable=function.args.args[0].arg,
-        namespace=vars(inspect.getmodule(scenario.program)),
-        storages=scenario.storages,
-        setup=setup,
-    )
-    yield from drafts_of(Finding(tested, execution, parked))
+    yield from drafts_of(Finding(tested_scenario(scenario, setup), execution, parked))
 
 
 def drafts_of(finding: Finding) -> Iterator[Draft]:
