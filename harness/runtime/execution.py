@@ -17,7 +17,6 @@ from harness.model.errors import DeadlockError, StalledError, TurnLimitError, Un
 from harness.model.outcome import Ending, Execution, Turn, digest_facts, digest_trace
 from harness.model.schedule import Schedule
 from harness.runtime import entropy, leftovers, threads, watchdog
-from harness.runtime.clock import real_time
 from harness.runtime.drive import drive
 from harness.runtime.faults import remember_moments
 from harness.runtime.loop import ControlledLoop, LoopSettings
@@ -195,8 +194,3 @@ def _run(loop: ControlledLoop, program: Program) -> Ending:
     if loop.stalled:
         return Ending("stalled", detail=loop.stalled)
     return _RETURNED if value is None else Ending("returned", value=value)
-
-
-def elapsed_s(since: float) -> float:
-    """Return real seconds since ``since``, a value of ``real_time()``."""
-    return real_time() - since
